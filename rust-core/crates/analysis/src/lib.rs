@@ -24,7 +24,7 @@ pub use distribution::{Distribution, Outcome, TokenId};
 pub use divergence::jensen_shannon;
 pub use feature::{Feature, Test};
 pub use measures::{Entropy, Measures};
-pub use monitor::{Flag, Monitor, Seen};
+pub use monitor::{AnswerOutcome, Flag, Monitor};
 pub use refusal::Refusal;
 pub use repetition::Repetition;
 pub use settings::Settings;

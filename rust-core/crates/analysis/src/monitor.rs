@@ -55,7 +55,7 @@ const MOST_RECORDED: usize = 10;
 
 /// What came of an answer.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Seen {
+pub struct AnswerOutcome {
     /// What is wrong with it.
     pub flags: Vec<Flag>,
     /// Whether that is worth a record: not when many answers of the window have been flagged before.
@@ -92,7 +92,7 @@ impl Monitor {
     }
 
     /// Takes the measures of one answer.
-    pub fn take(&mut self, tenant: &Arc<str>, model: &Arc<str>, measures: &Measures) -> Seen {
+    pub fn take(&mut self, tenant: &Arc<str>, model: &Arc<str>, measures: &Measures) -> AnswerOutcome {
         self.taken += 1;
         let pair = (Arc::clone(tenant), Arc::clone(model));
         let is_full = self.pairs.len() >= self.settings.pairs.max(1);
@@ -120,7 +120,7 @@ impl Monitor {
         followed.current.take(measures);
         let window =
             (followed.current.answers >= self.settings.window.max(1)).then(|| followed.turn(&self.settings));
-        Seen {
+        AnswerOutcome {
             flags,
             is_worth_a_record,
             is_first,

@@ -1,10 +1,10 @@
 //! What is followed is bounded, and what is wrong with an answer is told.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use proofgate_analysis::{Flag, Measures, Monitor, Repetition, Seen, Settings};
+use proofgate_analysis::{AnswerOutcome, Flag, Measures, Monitor, Repetition, Settings};
 use std::sync::Arc;
 
-fn take(monitor: &mut Monitor, model: &str, measures: &Measures) -> Seen {
+fn take(monitor: &mut Monitor, model: &str, measures: &Measures) -> AnswerOutcome {
     let (tenant, model): (Arc<str>, Arc<str>) = ("acme".into(), model.into());
     monitor.take(&tenant, &model, measures)
 }

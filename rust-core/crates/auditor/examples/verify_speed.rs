@@ -12,7 +12,7 @@
 )]
 
 use proofgate_auditor::{Auditor, Settings, StateDirectory};
-use proofgate_evidence::log_reader::{Found, LogReader};
+use proofgate_evidence::log_reader::{LogItem, LogReader};
 use proofgate_ledger::record::{Admission, Completion, ConfigDigests, ConfigId, Outcome, SaltId, Usage};
 use proofgate_ledger::{Mmr, SigningKey, TrustPolicy, leaf_hash};
 use proofgate_wal::{FileStorage, Incarnation, Options, Shard, Storage, Ulid, succession};
@@ -292,9 +292,9 @@ fn read(dir: &Path, incarnation: Ulid) -> f64 {
     let mut log = LogReader::open(&FileStorage, dir, incarnation).unwrap();
     for _ in 0..=records() {
         match log.next().unwrap() {
-            Found::Record(stored) => black_box(log.payload(&stored).len()),
-            Found::Flaw(flaw) => panic!("{flaw:?}"),
-            Found::End => panic!("the log is short"),
+            LogItem::Record(stored) => black_box(log.payload(&stored).len()),
+            LogItem::Flaw(flaw) => panic!("{flaw:?}"),
+            LogItem::End => panic!("the log is short"),
         };
     }
     rate(begun)

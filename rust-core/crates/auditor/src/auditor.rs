@@ -14,7 +14,7 @@ use crate::log::{Catalogue, Log};
 use crate::look::{REST, look, rest};
 use crate::parties::{identity, require_known};
 use crate::published::Published;
-use crate::reach::{self, Standing, Workers};
+use crate::reach::{self, WorkerState, Workers};
 use crate::reads::{Reads, ReadsHead};
 use crate::removal;
 use crate::scrub::{Next, Scrub};
@@ -81,7 +81,7 @@ pub struct ShardHead {
     pub checkpoint: String,
     /// How its worker stands, where each serves its own shard.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub worker: Option<Standing>,
+    pub worker: Option<WorkerState>,
 }
 
 /// Follows a ledger and keeps the aggregate log of its heads.

@@ -1,6 +1,6 @@
 //! The logs of a shard against each other, as far as they were accepted.
 
-use crate::facts::Named;
+use crate::facts::NamedLog;
 use crate::finding::{Code, Raised};
 use crate::log::{Log, Logs};
 use crate::reach::is_away;
@@ -77,7 +77,7 @@ impl Successions {
 pub(crate) fn judge(storage: &dyn ReadStorage, logs: &mut Logs, there: &BTreeSet<Ulid>, raised: &mut Raised) {
     forks(logs, raised);
     links(logs, there, raised);
-    let pairs: Vec<(Ulid, Named, bool)> = logs
+    let pairs: Vec<(Ulid, NamedLog, bool)> = logs
         .values()
         .filter(|log| log.row.head.is_some())
         .flat_map(|log| {
@@ -185,7 +185,7 @@ fn agree(
     storage: &dyn ReadStorage,
     logs: &mut Logs,
     by: Ulid,
-    named: &Named,
+    named: &NamedLog,
     agreed: bool,
     raised: &mut Raised,
 ) {
@@ -246,7 +246,7 @@ fn agree(
 
 /// Marks the logs that have ended: sealed ones, and such whose end a successor recorded as it is.
 pub(crate) fn end(logs: &mut Logs) {
-    let ends: Vec<Named> = logs
+    let ends: Vec<NamedLog> = logs
         .values()
         .filter(|log| log.row.head.is_some())
         .flat_map(|log| log.row.facts.ends().copied())

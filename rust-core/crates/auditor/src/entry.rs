@@ -1,7 +1,7 @@
 //! Entries of the aggregate log.
 
 use crate::AuditorError;
-use crate::log::{Log, Told};
+use crate::log::{AggregatedLog, Log};
 use crate::statement::Statement;
 use serde::{Deserialize, Serialize};
 
@@ -83,8 +83,8 @@ impl Entry {
         })
     }
 
-    pub(crate) fn told(&self, index: u64) -> Told {
-        Told {
+    pub(crate) fn told(&self, index: u64) -> AggregatedLog {
+        AggregatedLog {
             index,
             size: self.size,
             end: matches!(self.kind, Kind::End | Kind::Removed),

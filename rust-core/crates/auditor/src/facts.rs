@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 /// What a log says of another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Named {
+pub(crate) struct NamedLog {
     pub(crate) incarnation: Ulid,
     pub(crate) size: u64,
     #[serde(with = "crate::text::hash")]
@@ -23,12 +23,12 @@ pub(crate) struct Named {
 
 /// What was read of a log's records so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Facts {
+pub(crate) struct LogFacts {
     /// The origin that `open` states.
     pub(crate) origin: Option<String>,
-    pub(crate) predecessor: Option<Named>,
+    pub(crate) predecessor: Option<NamedLog>,
     /// What `takeover` records say.
-    pub(crate) takeovers: Vec<Named>,
+    pub(crate) takeovers: Vec<NamedLog>,
     /// The last record is a seal.
     pub(crate) sealed: bool,
     /// The log that goes on, as the seal says.
@@ -75,7 +75,7 @@ const MOST_CONFIGURATIONS: usize = 1024;
 /// What every record begins with, before its kind.
 const BEFORE_KIND: &[u8] = b"{\"v\":1,\"kind\":\"";
 
-impl Facts {
+impl LogFacts {
     /// Takes record `seq`.
     ///
     /// # Errors
@@ -145,7 +145,7 @@ impl Facts {
                 self.origin = Some(format!("{}/{}/{}", open.ledger, open.shard, open.incarnation));
                 self.predecessor = match &open.predecessor {
                     None => None,
-                    Some(named) => Some(Named {
+                    Some(named) => Some(NamedLog {
                         incarnation: incarnation(&named.incarnation)?,
                         size: named.size,
                         root: named.root,
@@ -155,7 +155,7 @@ impl Facts {
             }
             Record::Open(_) => return Err(format!("record {seq} is a second open record")),
             _ if seq == 0 => return Err("the first record is no open record".to_owned()),
-            Record::Takeover(takeover) => self.takeovers.push(Named {
+            Record::Takeover(takeover) => self.takeovers.push(NamedLog {
                 incarnation: incarnation(&takeover.incarnation)?,
                 size: takeover.size,
                 root: takeover.root,
@@ -173,7 +173,7 @@ impl Facts {
     }
 
     /// How other logs ended, as this one says.
-    pub(crate) fn ends(&self) -> impl Iterator<Item = &Named> {
+    pub(crate) fn ends(&self) -> impl Iterator<Item = &NamedLog> {
         self.predecessor
             .iter()
             .filter(|named| !named.running)

@@ -62,7 +62,7 @@ pub use finding::{Code, Finding};
 pub use log::Head;
 pub use proofgate_state::{StateDirectory, StateStorage};
 pub use published::Published;
-pub use reach::{Reach, Standing, Workers};
+pub use reach::{Reachability, WorkerState, Workers};
 pub use reads::ReadsHead;
 pub use settings::Settings;
 pub use statement::{STATEMENT_TOLERANCE, Statement, StatementKind};

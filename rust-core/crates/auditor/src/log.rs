@@ -1,7 +1,7 @@
 //! One log as the auditor knows it.
 
 use crate::erasures::{ErasuresSeen, ErasuresTold};
-use crate::facts::Facts;
+use crate::facts::LogFacts;
 use crate::tail::{Point, Tail};
 use proofgate_evidence::Ulid;
 use proofgate_ledger::{Checkpoint, Hash};
@@ -25,7 +25,7 @@ pub struct Head {
 
 /// What the aggregate log holds of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Told {
+pub(crate) struct AggregatedLog {
     /// Number of the newest entry.
     pub(crate) index: u64,
     /// The size in it.
@@ -53,12 +53,12 @@ pub(crate) struct Row {
     pub(crate) own: u64,
     /// Where the head ends. Without peaks once the log has ended.
     pub(crate) point: Point,
-    pub(crate) facts: Facts,
+    pub(crate) facts: LogFacts,
     /// It is sealed, or a successor has recorded its end.
     pub(crate) ended: bool,
     /// Logs of which what this one says was compared with what they are.
     pub(crate) agreed: Vec<Ulid>,
-    pub(crate) told: Option<Told>,
+    pub(crate) told: Option<AggregatedLog>,
     /// The tombstone of a log that was removed by right, as it was accepted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) removed: Option<String>,
@@ -124,7 +124,7 @@ impl Log {
             head: None,
             own: 0,
             point: Point::default(),
-            facts: Facts::default(),
+            facts: LogFacts::default(),
             ended: false,
             agreed: Vec::new(),
             told: None,
@@ -211,7 +211,7 @@ impl Log {
     }
 
     /// Takes the configurations that its accepted records name: a row of a former version tells none.
-    pub(crate) fn know_configurations(&mut self, read: &Facts) {
+    pub(crate) fn know_configurations(&mut self, read: &LogFacts) {
         let known = &mut self.row.facts.configurations;
         if known.len() < read.configurations.len() {
             known.clone_from(&read.configurations);

@@ -12,7 +12,7 @@ pub(crate) const GLANCES: usize = 32;
 
 /// Whether a worker can be read.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-pub struct Reach {
+pub struct Reachability {
     /// It answered when the poll began.
     pub answers: bool,
     /// Why it could not be read, once that has lasted so long that it is to be told.
@@ -20,12 +20,12 @@ pub struct Reach {
 }
 
 /// The workers that serve a shard each, by the shard's name. A shard without one has been scaled away.
-pub type Workers = BTreeMap<String, Reach>;
+pub type Workers = BTreeMap<String, Reachability>;
 
 /// How the worker of a shard stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Standing {
+pub enum WorkerState {
     /// It is read.
     Answers,
     /// It does not answer, and should.
@@ -35,11 +35,11 @@ pub enum Standing {
 }
 
 /// How the worker of a shard stands.
-pub(crate) fn standing(workers: &Workers, shard: &str) -> Standing {
+pub(crate) fn standing(workers: &Workers, shard: &str) -> WorkerState {
     match workers.get(shard) {
-        Some(Reach { answers: true, .. }) => Standing::Answers,
-        Some(_) => Standing::Silent,
-        None => Standing::Gone,
+        Some(Reachability { answers: true, .. }) => WorkerState::Answers,
+        Some(_) => WorkerState::Silent,
+        None => WorkerState::Gone,
     }
 }
 
@@ -60,14 +60,14 @@ pub(crate) fn judge(
     }
     let shards = catalogue.keys().chain(workers.keys());
     let away: BTreeSet<String> = shards
-        .filter(|shard| standing(workers, shard) != Standing::Answers)
+        .filter(|shard| standing(workers, shard) != WorkerState::Answers)
         .cloned()
         .collect();
     for (shard, logs) in catalogue.iter().filter(|(shard, _)| away.contains(*shard)) {
         for log in logs.values() {
             raised.unsettled(&log.origin);
         }
-        if standing(workers, shard) == Standing::Gone && !is_sealed(logs) {
+        if standing(workers, shard) == WorkerState::Gone && !is_sealed(logs) {
             let message = "its worker is gone, and its last log is not known to be sealed".to_owned();
             raised.raise(
                 Code::WorkerUnreachable,

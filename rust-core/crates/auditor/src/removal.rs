@@ -1,7 +1,7 @@
 //! Logs that were removed by right: a tombstone by the keeper names the head that was accepted. Such a log is told as
 //! removed, and read no more.
 
-use crate::facts::{Facts, Named};
+use crate::facts::{LogFacts, NamedLog};
 use crate::finding::{Code, Raised};
 use crate::log::{Head, Log};
 use crate::statement::judge;
@@ -99,7 +99,7 @@ fn keepers(view: &View<'_>, note: &str) -> Result<String, String> {
 
 /// Takes what stays of a log that was removed before it was ever looked at: it is under the ledger's own signature.
 fn adopt(log: &mut Log, removed: &Removed, note: String, now: u64) {
-    let named = |said: &Predecessor| Named {
+    let named = |said: &Predecessor| NamedLog {
         incarnation: said.incarnation,
         size: said.size,
         root: said.root,
@@ -107,7 +107,7 @@ fn adopt(log: &mut Log, removed: &Removed, note: String, now: u64) {
     };
     let rules = &removed.rules;
     let opened = rules.opened();
-    log.row.facts = Facts {
+    log.row.facts = LogFacts {
         origin: opened.map(|opened| opened.origin.clone()),
         predecessor: opened.and_then(|opened| opened.predecessor.as_ref().map(named)),
         takeovers: rules.takeovers().iter().map(|(_, said)| named(said)).collect(),

@@ -9,11 +9,11 @@ use proofgate_evidence::{ReadStorage, Ulid};
 use proofgate_ledger::Hash;
 
 /// A log as the catalogue orders it.
-pub(crate) type Place = (String, Ulid);
+pub(crate) type CatalogueKey = (String, Ulid);
 
 /// What is being read again.
 struct Reading {
-    place: Place,
+    place: CatalogueKey,
     size: u64,
     root: Hash,
     tail: Tail,
@@ -26,7 +26,7 @@ struct Reading {
 pub(crate) struct Scrub {
     reading: Option<Reading>,
     /// The log that was read last.
-    last: Option<Place>,
+    last: Option<CatalogueKey>,
     /// How often all logs were read.
     pub(crate) rounds: u64,
 }
@@ -34,7 +34,7 @@ pub(crate) struct Scrub {
 /// What to do next.
 pub(crate) enum Next {
     /// Read this log.
-    Read(Place),
+    Read(CatalogueKey),
     /// There is none.
     Nothing,
 }
@@ -61,7 +61,7 @@ impl Scrub {
     }
 
     /// Forgets a log that is not there any more, and goes on behind it.
-    pub(crate) fn skip(&mut self, place: Place) {
+    pub(crate) fn skip(&mut self, place: CatalogueKey) {
         self.reading = None;
         self.last = Some(place);
     }

@@ -1,9 +1,9 @@
 //! Reads a log on from where it was left, up to a size that somebody has signed, and never beyond: what is not signed may
 //! still be torn or in flight.
 
-use crate::facts::Facts;
+use crate::facts::LogFacts;
 use proofgate_evidence::frame::frame_bytes;
-use proofgate_evidence::log_reader::{Flaw, Found, LogReader, ResumePlace};
+use proofgate_evidence::log_reader::{Flaw, LogItem, LogReader, ResumePlace};
 use proofgate_evidence::segment::{SegmentName, prepared_name, segment_name};
 use proofgate_evidence::{EvidenceError, ReadStorage, Ulid, read_full};
 use proofgate_ledger::{Hash, LedgerError, Mmr, leaf_hash};
@@ -34,7 +34,7 @@ pub(crate) struct Tail {
     mmr: Mmr,
     place: Option<ResumePlace>,
     segments: u64,
-    pub(crate) facts: Facts,
+    pub(crate) facts: LogFacts,
 }
 
 /// How far a reading came.
@@ -53,7 +53,7 @@ pub(crate) enum Step {
 
 impl Tail {
     /// Goes on from a place.
-    pub(crate) fn at(point: &Point, facts: Facts) -> Result<Self, LedgerError> {
+    pub(crate) fn at(point: &Point, facts: LogFacts) -> Result<Self, LedgerError> {
         if point.size == 0 {
             return Ok(Self::default());
         }
@@ -124,9 +124,9 @@ impl Tail {
             }
             let found = log.next()?;
             budget.left = budget.left.saturating_sub(log.take_searched());
-            residue = matches!(&found, Found::Flaw(flaw) if flaw.residue);
+            residue = matches!(&found, LogItem::Flaw(flaw) if flaw.residue);
             step = match found {
-                Found::Record(stored) => {
+                LogItem::Record(stored) => {
                     let payload = log.payload(&stored);
                     match self.facts.take(stored.seq, payload) {
                         Ok(()) => {
@@ -138,9 +138,9 @@ impl Tail {
                         Err(message) => Step::Refused(message),
                     }
                 }
-                Found::Flaw(_) if residue => continue,
-                Found::Flaw(flaw) => Step::Flawed(flaw),
-                Found::End => Step::Short,
+                LogItem::Flaw(_) if residue => continue,
+                LogItem::Flaw(flaw) => Step::Flawed(flaw),
+                LogItem::End => Step::Short,
             };
             break;
         }

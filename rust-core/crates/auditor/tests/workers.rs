@@ -8,7 +8,7 @@
 mod audit;
 
 use audit::{Audit, SECOND, auditor_key, remove, settings, two_lives};
-use proofgate_auditor::{Auditor, Code, Reach, Standing, Workers};
+use proofgate_auditor::{Auditor, Code, Reachability, WorkerState, Workers};
 use proofgate_evidence::{ReadFile, ReadStorage};
 use proofgate_ledger_testkit::{dir, filled};
 use proofgate_state::memory::Memory;
@@ -24,10 +24,10 @@ fn answering() -> Workers {
 
 fn told(answers: bool, failing: Option<&str>) -> Workers {
     let failing = failing.map(str::to_owned);
-    Workers::from([("3".to_owned(), Reach { answers, failing })])
+    Workers::from([("3".to_owned(), Reachability { answers, failing })])
 }
 
-fn standing(audit: &Audit) -> Option<Standing> {
+fn standing(audit: &Audit) -> Option<WorkerState> {
     audit.auditor.heads(audit.now)[0].worker
 }
 
@@ -37,12 +37,12 @@ fn a_worker_that_does_not_answer_is_told_once_that_is_to_be_told_and_nothing_els
     let mut audit = Audit::of(&disk);
     audit.auditor.take_reach(answering());
     audit.is_quiet();
-    assert_eq!(standing(&audit), Some(Standing::Answers));
+    assert_eq!(standing(&audit), Some(WorkerState::Answers));
     // What a worker does not serve is not there to be read.
     audit.volume.swap(&SimulatedDisk::new());
     audit.auditor.take_reach(told(false, None));
     audit.is_quiet();
-    assert_eq!(standing(&audit), Some(Standing::Silent));
+    assert_eq!(standing(&audit), Some(WorkerState::Silent));
     audit.auditor.take_reach(told(false, Some("it is away")));
     audit.poll();
     assert_eq!(
@@ -88,7 +88,7 @@ fn a_sealed_shard_whose_worker_is_gone_is_no_finding_and_is_told_so() {
     audit.volume.swap(&SimulatedDisk::new());
     audit.auditor.take_reach(Workers::new());
     audit.is_quiet();
-    assert_eq!(standing(&audit), Some(Standing::Gone));
+    assert_eq!(standing(&audit), Some(WorkerState::Gone));
 }
 
 #[test]

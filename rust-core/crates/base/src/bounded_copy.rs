@@ -6,17 +6,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The memory of all copies of a kind, from the first byte on until nobody needs them.
-pub struct Room {
+pub struct CopyPool {
     taken: AtomicUsize,
     /// Of a part it changes, when the settings are read again.
     most: AtomicUsize,
     /// Of which it is a part.
-    whole: Option<Arc<Room>>,
+    whole: Option<Arc<CopyPool>>,
 }
 
-impl Room {
+impl CopyPool {
     pub fn new(most: usize) -> Self {
-        Room {
+        CopyPool {
             taken: AtomicUsize::new(0),
             most: AtomicUsize::new(most),
             whole: None,
@@ -24,10 +24,10 @@ impl Room {
     }
 
     /// What takes at most `most` bytes of a room that others have a part in, too.
-    fn part_of(whole: &Arc<Room>, most: usize) -> Self {
-        Room {
+    fn part_of(whole: &Arc<CopyPool>, most: usize) -> Self {
+        CopyPool {
             whole: Some(Arc::clone(whole)),
-            ..Room::new(most)
+            ..CopyPool::new(most)
         }
     }
 
@@ -71,19 +71,19 @@ impl Room {
 }
 
 /// Bytes of a room, or places in it, for as long as they are held.
-pub struct Held {
-    room: Arc<Room>,
+pub struct CopyPermit {
+    room: Arc<CopyPool>,
     taken: usize,
 }
 
-impl Held {
+impl CopyPermit {
     /// `None` when there is no room for so many.
-    pub fn new(room: Arc<Room>, taken: usize) -> Option<Self> {
-        room.take(taken).then(|| Held { room, taken })
+    pub fn new(room: Arc<CopyPool>, taken: usize) -> Option<Self> {
+        room.take(taken).then(|| CopyPermit { room, taken })
     }
 }
 
-impl Drop for Held {
+impl Drop for CopyPermit {
     fn drop(&mut self) {
         self.room.give_back(self.taken);
     }
@@ -91,8 +91,8 @@ impl Drop for Held {
 
 /// A room in which each tenant has a part, so that it leaves room to the others.
 pub struct SharedRoom {
-    whole: Arc<Room>,
-    parts: RefCell<HashMap<Arc<str>, Arc<Room>>>,
+    whole: Arc<CopyPool>,
+    parts: RefCell<HashMap<Arc<str>, Arc<CopyPool>>>,
 }
 
 /// From so many tenants on, parts that nobody uses are given up.
@@ -101,7 +101,7 @@ const MANY: usize = 256;
 impl SharedRoom {
     pub fn new(most: usize) -> Self {
         SharedRoom {
-            whole: Arc::new(Room::new(most)),
+            whole: Arc::new(CopyPool::new(most)),
             parts: RefCell::default(),
         }
     }
@@ -112,7 +112,7 @@ impl SharedRoom {
     }
 
     /// The part of a tenant: half of all, or `least` if that is more, also for what it holds already.
-    pub fn part(&self, tenant: &Arc<str>, least: usize) -> Arc<Room> {
+    pub fn part(&self, tenant: &Arc<str>, least: usize) -> Arc<CopyPool> {
         let mut parts = self.parts.borrow_mut();
         let most = (self.whole.most() / 2).max(least);
         if let Some(part) = parts.get(tenant) {
@@ -122,7 +122,7 @@ impl SharedRoom {
         if parts.len() >= MANY {
             parts.retain(|_, part| Arc::strong_count(part) > 1);
         }
-        let part = Arc::new(Room::part_of(&self.whole, most));
+        let part = Arc::new(CopyPool::part_of(&self.whole, most));
         parts.insert(Arc::clone(tenant), Arc::clone(&part));
         part
     }
@@ -142,11 +142,11 @@ pub struct BoundedCopy {
     pub partly: bool,
     /// Whether there was no room for it.
     pub is_lost: bool,
-    room: Arc<Room>,
+    room: Arc<CopyPool>,
 }
 
 impl BoundedCopy {
-    pub fn new(most: usize, room: Arc<Room>) -> Self {
+    pub fn new(most: usize, room: Arc<CopyPool>) -> Self {
         BoundedCopy {
             bytes: Vec::new(),
             taken: 0,
@@ -222,7 +222,7 @@ mod tests {
 
     #[test]
     fn a_copy_holds_what_came_up_to_its_bound_and_says_so() {
-        let room = Arc::new(Room::new(1 << 20));
+        let room = Arc::new(CopyPool::new(1 << 20));
         let mut copy = BoundedCopy::new(10_000, Arc::clone(&room));
         for piece in [&[1; 6000][..], &[2; 3000], &[3; 2000], &[4; 5]] {
             copy.take(piece);
@@ -237,21 +237,21 @@ mod tests {
     #[test]
     fn a_part_grows_with_the_largest_that_it_must_hold_and_counts_what_it_holds_already() {
         let (rooms, tenant) = (SharedRoom::new(1000), Arc::from("acme"));
-        let small = Held::new(rooms.part(&tenant, 10), 400);
-        assert!(Held::new(rooms.part(&tenant, 10), 200).is_none());
+        let small = CopyPermit::new(rooms.part(&tenant, 10), 400);
+        assert!(CopyPermit::new(rooms.part(&tenant, 10), 200).is_none());
         // After a reload that changed the largest: up, and down again.
-        assert!(small.is_some() && Held::new(rooms.part(&tenant, 600), 300).is_none());
-        let more = Held::new(rooms.part(&tenant, 600), 200);
-        assert!(more.is_some() && Held::new(rooms.part(&tenant, 10), 1).is_none());
-        assert!(Held::new(rooms.part(&Arc::from("globex"), 10), 400).is_some());
+        assert!(small.is_some() && CopyPermit::new(rooms.part(&tenant, 600), 300).is_none());
+        let more = CopyPermit::new(rooms.part(&tenant, 600), 200);
+        assert!(more.is_some() && CopyPermit::new(rooms.part(&tenant, 10), 1).is_none());
+        assert!(CopyPermit::new(rooms.part(&Arc::from("globex"), 10), 400).is_some());
         drop((small, more));
         assert_eq!(rooms.taken(), 0);
-        assert!(Held::new(rooms.part(&tenant, 10), 501).is_none());
+        assert!(CopyPermit::new(rooms.part(&tenant, 10), 501).is_none());
     }
 
     #[test]
     fn a_copy_that_takes_the_least_takes_it_once_and_is_lost_without_room() {
-        let room = Arc::new(Room::new(2 * STEP));
+        let room = Arc::new(CopyPool::new(2 * STEP));
         let mut copies = [0, 100, STEP + 1].map(|most| BoundedCopy::new(most, Arc::clone(&room)));
         copies[1].take(&[1; 100]);
         for (copy, taken) in copies.iter_mut().zip([STEP + 100, 2 * STEP, 2 * STEP]) {
@@ -267,8 +267,8 @@ mod tests {
 
     #[test]
     fn a_part_of_a_room_is_taken_from_both_or_from_neither() {
-        let whole = Arc::new(Room::new(100));
-        let [one, other] = [60, 60].map(|most| Arc::new(Room::part_of(&whole, most)));
+        let whole = Arc::new(CopyPool::new(100));
+        let [one, other] = [60, 60].map(|most| Arc::new(CopyPool::part_of(&whole, most)));
         assert!(one.take(60) && !one.has(1) && !one.take(1));
         assert!(other.has(40) && !other.has(41) && !other.take(50));
         assert_eq!((one.taken(), other.taken(), whole.taken()), (60, 0, 60));
@@ -279,7 +279,7 @@ mod tests {
 
     #[test]
     fn copies_without_room_are_lost_and_leave_theirs_to_others() {
-        let room = Arc::new(Room::new(STEP + 100));
+        let room = Arc::new(CopyPool::new(STEP + 100));
         let mut one = BoundedCopy::new(1 << 20, Arc::clone(&room));
         let mut other = BoundedCopy::new(1 << 20, Arc::clone(&room));
         one.take(b"one");

@@ -28,7 +28,7 @@ const LINGER_TIME: Duration = Duration::from_secs(2);
 
 /// What becomes of a connection after an exchange.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum After {
+pub enum AfterExchange {
     /// The next request may follow.
     Continue,
     /// Close at once: there is nobody to answer, or the answer ends with the connection.

@@ -139,7 +139,7 @@ impl Sockets {
     ///
     /// # Errors
     /// [`Shortage::Descriptors`]: all are in use.
-    pub fn take(self: &Rc<Self>) -> Result<Taken, Shortage> {
+    pub fn take(self: &Rc<Self>) -> Result<DescriptorPermit, Shortage> {
         while self.open.get() >= self.most {
             let keepers = self.keepers.borrow();
             let mut keepers = keepers.iter().filter_map(Weak::upgrade);
@@ -148,14 +148,14 @@ impl Sockets {
             }
         }
         self.open.set(self.open.get().saturating_add(1));
-        Ok(Taken(Rc::clone(self)))
+        Ok(DescriptorPermit(Rc::clone(self)))
     }
 }
 
 /// The right to one socket.
-pub struct Taken(Rc<Sockets>);
+pub struct DescriptorPermit(Rc<Sockets>);
 
-impl Drop for Taken {
+impl Drop for DescriptorPermit {
     fn drop(&mut self) {
         self.0.open.set(self.0.open.get().saturating_sub(1));
     }
@@ -194,7 +194,7 @@ mod tests {
         );
     }
 
-    struct Idle(Rc<Sockets>, RefCell<Vec<Taken>>);
+    struct Idle(Rc<Sockets>, RefCell<Vec<DescriptorPermit>>);
 
     impl KeepsIdle for Idle {
         fn close_one(&self) -> bool {

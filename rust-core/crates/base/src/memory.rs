@@ -61,9 +61,9 @@ impl Budget {
     ///
     /// # Errors
     /// [`Exhausted`].
-    pub fn share(self: &Rc<Self>, bytes: usize) -> Result<Share, Exhausted> {
+    pub fn share(self: &Rc<Self>, bytes: usize) -> Result<MemoryReservation, Exhausted> {
         self.replace(0, bytes, self.most.get())?;
-        Ok(Share {
+        Ok(MemoryReservation {
             budget: Rc::clone(self),
             bytes,
         })
@@ -94,15 +94,15 @@ impl Budget {
 }
 
 /// A part of the budget; given back when it is dropped.
-pub struct Share {
+pub struct MemoryReservation {
     budget: Rc<Budget>,
     bytes: usize,
 }
 
-impl Share {
+impl MemoryReservation {
     /// An empty share.
     pub fn new(budget: &Rc<Budget>) -> Self {
-        Share {
+        MemoryReservation {
             budget: Rc::clone(budget),
             bytes: 0,
         }
@@ -110,7 +110,7 @@ impl Share {
 
     /// All of it; what is left is empty.
     pub fn take(&mut self) -> Self {
-        let empty = Share::new(&self.budget);
+        let empty = MemoryReservation::new(&self.budget);
         std::mem::replace(self, empty)
     }
 
@@ -129,7 +129,7 @@ impl Share {
     }
 }
 
-impl Drop for Share {
+impl Drop for MemoryReservation {
     fn drop(&mut self) {
         // What becomes less is never refused.
         let _ = self.budget.replace(self.bytes, 0, 0);
@@ -139,7 +139,7 @@ impl Drop for Share {
 /// Bytes together with their share of the budget.
 pub struct Buffer {
     bytes: Vec<u8>,
-    share: Share,
+    share: MemoryReservation,
 }
 
 impl Buffer {
@@ -147,7 +147,7 @@ impl Buffer {
     pub fn new(budget: &Rc<Budget>) -> Self {
         Buffer {
             bytes: Vec::new(),
-            share: Share::new(budget),
+            share: MemoryReservation::new(budget),
         }
     }
 

@@ -3,7 +3,7 @@ use std::rc::Rc;
 use bytes::BufMut;
 use prometheus_client::metrics::gauge::Gauge;
 
-use super::{Budget, Buffer, Exhausted, KEPT, OWN, STEP, Share};
+use super::{Budget, Buffer, Exhausted, KEPT, MemoryReservation, OWN, STEP};
 
 fn budget(most: u64) -> (Rc<Budget>, Gauge) {
     let gauge = Gauge::default();
@@ -78,7 +78,7 @@ fn no_more_is_read_into_a_buffer_than_its_share_covers() {
 #[test]
 fn a_smaller_budget_holds_for_what_comes_and_takes_nothing_away() {
     let (budget, used) = budget(120_000);
-    let mut share = Share::new(&budget);
+    let mut share = MemoryReservation::new(&budget);
     share.resize(OWN + 90_000).unwrap();
     budget.set_most(50_000);
     assert_eq!(share.resize(OWN + 90_001), Err(Exhausted));
@@ -92,7 +92,7 @@ fn a_smaller_budget_holds_for_what_comes_and_takes_nothing_away() {
 #[test]
 fn bodies_leave_a_quarter_to_what_every_exchange_needs() {
     let (budget, used) = budget(100_000);
-    let mut bodies = Share::new(&budget);
+    let mut bodies = MemoryReservation::new(&budget);
     bodies.resize(OWN + 75_000).unwrap();
     assert_eq!(bodies.resize(OWN + 75_001), Err(Exhausted));
     let exchange = budget.share(25_000).unwrap();

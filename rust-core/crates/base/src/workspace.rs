@@ -10,7 +10,7 @@ use proofgate_inspect::{AnswerKind, ResponseInspector};
 use proofgate_ledger::record::{TierName, Usage};
 use proofgate_providers::{Dialect, UsageReader};
 
-use crate::memory::{Budget, Exhausted, Share};
+use crate::memory::{Budget, Exhausted, MemoryReservation};
 
 /// Workspaces that are kept for answers to come.
 const MOST_SPARE: usize = 64;
@@ -36,7 +36,7 @@ pub struct Workspace {
     /// Whether the inspector is at work on this answer.
     inspected: bool,
     /// What is taken of the budget for what is held of the answer.
-    share: Share,
+    share: MemoryReservation,
 }
 
 impl Workspace {
@@ -50,7 +50,7 @@ impl Workspace {
             passed: Vec::new(),
             limit: 0,
             inspected: false,
-            share: Share::new(budget),
+            share: MemoryReservation::new(budget),
         }
     }
 
@@ -76,7 +76,7 @@ impl Workspace {
     }
 
     /// The room of what is still to be sent, for the time after the workspace has been given back.
-    pub fn take_share(&mut self) -> Share {
+    pub fn take_share(&mut self) -> MemoryReservation {
         self.share.take()
     }
 

@@ -31,7 +31,7 @@ use tokio::sync::mpsc::Receiver;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 
-use crate::reload::{self, Given};
+use crate::reload::{self, PendingOrder};
 
 /// How long exchanges have to end after they were cancelled.
 const CANCEL_GRACE: Duration = Duration::from_secs(5);
@@ -51,7 +51,7 @@ pub(crate) struct DataPlane {
     pub(crate) digests: ConfigDigests,
     pub(crate) limits: LimitLink,
     pub(crate) delay: Arc<LedgerDelay>,
-    pub(crate) orders: Receiver<Given>,
+    pub(crate) orders: Receiver<PendingOrder>,
     pub(crate) listener: TcpListener,
     pub(crate) shares: DescriptorShares,
     pub(crate) writer: Writer,

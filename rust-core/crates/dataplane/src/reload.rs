@@ -33,7 +33,7 @@ pub(crate) enum Order {
 }
 
 /// An order on its way. Either it is obeyed or it is withdrawn, and both sides know which.
-pub(crate) struct Given {
+pub(crate) struct PendingOrder {
     order: Order,
     /// Whether one side has decided.
     decided: Arc<AtomicBool>,
@@ -45,11 +45,11 @@ struct Wait<A> {
     decided: Arc<AtomicBool>,
 }
 
-impl Given {
+impl PendingOrder {
     fn new<A>(order: impl FnOnce(SyncSender<A>) -> Order) -> (Self, Wait<A>) {
         let (done, answer) = mpsc::sync_channel(1);
         let decided = Arc::new(AtomicBool::new(false));
-        let given = Given {
+        let given = PendingOrder {
             order: order(done),
             decided: Arc::clone(&decided),
         };
@@ -80,16 +80,16 @@ impl<A> Wait<A> {
 /// # Errors
 /// [`Error::Busy`] when the thread does not begin with it in time: it never will. [`Error::NotRunning`].
 pub(crate) fn give<A>(
-    orders: &Sender<Given>,
+    orders: &Sender<PendingOrder>,
     order: impl FnOnce(SyncSender<A>) -> Order,
 ) -> Result<A, Error> {
-    let (given, wait) = Given::new(order);
+    let (given, wait) = PendingOrder::new(order);
     orders.try_send(given).map_err(|_| Error::NotRunning)?;
     wait.outcome(PATIENCE)
 }
 
 /// Obeys orders as they come; runs as a task of the data-plane thread.
-pub(crate) async fn obey(gateway: Rc<Gateway>, mut orders: Receiver<Given>) {
+pub(crate) async fn obey(gateway: Rc<Gateway>, mut orders: Receiver<PendingOrder>) {
     while let Some(given) = orders.recv().await {
         match given.take() {
             Some(Order::Apply(change, done)) => {
@@ -119,9 +119,9 @@ mod tests {
 
     use super::*;
 
-    fn order() -> (Given, Wait<bool>) {
+    fn order() -> (PendingOrder, Wait<bool>) {
         let (keys, _) = KeySet::parse(r#"{"keys":[]}"#).unwrap();
-        Given::new(|done| Order::UseKeySet("issuer".into(), Box::new(keys), done))
+        PendingOrder::new(|done| Order::UseKeySet("issuer".into(), Box::new(keys), done))
     }
 
     #[test]

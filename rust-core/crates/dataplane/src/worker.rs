@@ -45,7 +45,7 @@ use serde::Serialize;
 use tokio::sync::{mpsc, watch};
 
 use crate::data_plane::DataPlane;
-use crate::reload::{self, Given, MAX_WAITING, Order};
+use crate::reload::{self, MAX_WAITING, Order, PendingOrder};
 
 /// How long the access log's last lines are waited for.
 const LAST_LINES: Duration = Duration::from_millis(500);
@@ -77,7 +77,7 @@ struct Running {
     verifying_key: VerifyingKey,
     metrics: Metrics,
     phase: watch::Sender<Phase>,
-    orders: mpsc::Sender<Given>,
+    orders: mpsc::Sender<PendingOrder>,
     limits: SharedStore,
     threads: Arc<Threads>,
     /// Of those without which nothing is missing but what they would have told.

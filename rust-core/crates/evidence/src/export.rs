@@ -2,7 +2,7 @@
 
 use crate::checkpoint_file::{self, CHECKPOINT};
 use crate::layout::incarnation_of;
-use crate::log_reader::{Found, LogReader};
+use crate::log_reader::{LogItem, LogReader};
 use crate::{EvidenceError, ReadStorage};
 use proofgate_ledger::Checkpoint;
 use std::io;
@@ -30,7 +30,7 @@ pub fn export_leaves(
     let mut flaw = None;
     loop {
         match log.next()? {
-            Found::Record(stored) if stored.seq == leaves => {
+            LogItem::Record(stored) if stored.seq == leaves => {
                 let payload = log.payload(&stored);
                 let len = u32::try_from(payload.len()).unwrap_or(u32::MAX);
                 out.write_all(&len.to_be_bytes())
@@ -39,12 +39,12 @@ pub fn export_leaves(
                 leaves += 1;
             }
             // Nothing is missing if the log goes on behind it.
-            Found::Flaw(found) if found.residue => flaw = Some(found),
-            Found::Flaw(found) => {
+            LogItem::Flaw(found) if found.residue => flaw = Some(found),
+            LogItem::Flaw(found) => {
                 flaw = Some(found);
                 break;
             }
-            Found::Record(_) | Found::End => break,
+            LogItem::Record(_) | LogItem::End => break,
         }
     }
     out.flush().map_err(failed)?;

@@ -59,7 +59,7 @@ pub use export::export_leaves;
 pub use fsck::{Keys, fsck, fsck_mirror, fsck_pinned};
 pub use held_checkpoint::HeldCheckpoint;
 pub use lookup::{
-    Beginning, FoundRecord, Search, find, find_beginning, read_record, read_records, removed_at,
+    ExchangeStart, FoundRecord, Search, find, find_beginning, read_record, read_records, removed_at,
 };
 pub use pinned::PinnedFile;
 pub use refusal::Refusal;

@@ -35,8 +35,8 @@ pub struct Flaw {
 }
 
 /// What a [`LogReader`] finds next.
-pub enum Found {
-    /// A record. Its number is the one expected, or follows a [`Found::Flaw`].
+pub enum LogItem {
+    /// A record. Its number is the one expected, or follows a [`LogItem::Flaw`].
     Record(Stored),
     /// Something is wrong here; reading goes on behind it.
     Flaw(Flaw),
@@ -248,14 +248,14 @@ impl<'s> LogReader<'s> {
         clippy::should_implement_trait,
         reason = "a step can fail, and lends the payload"
     )]
-    pub fn next(&mut self) -> Result<Found, EvidenceError> {
+    pub fn next(&mut self) -> Result<LogItem, EvidenceError> {
         loop {
             if self.ended {
-                return Ok(Found::End);
+                return Ok(LogItem::End);
             }
             let Some(reader) = &mut self.reader else {
                 match self.enter()? {
-                    Some(flaw) => return Ok(Found::Flaw(flaw)),
+                    Some(flaw) => return Ok(LogItem::Flaw(flaw)),
                     None => continue,
                 }
             };
@@ -266,13 +266,13 @@ impl<'s> LogReader<'s> {
                 Slot::Bad(reason) => self.look_behind(from, Some(reason))?,
             };
             if let Some(flaw) = found {
-                return Ok(Found::Flaw(flaw));
+                return Ok(LogItem::Flaw(flaw));
             }
         }
     }
 
     /// Checks that a record is the next one.
-    fn place(&mut self, stored: Stored) -> Found {
+    fn place(&mut self, stored: Stored) -> LogItem {
         let seq = stored.seq;
         let misplaced = match seq.cmp(&self.expected) {
             Ordering::Less => Some("a record is repeated"),
@@ -286,7 +286,7 @@ impl<'s> LogReader<'s> {
             self.expected = seq.saturating_add(1);
             self.chain = Some(stored.crc);
             (self.search.0, self.blank) = (self.search.1, 0);
-            return Found::Record(stored);
+            return LogItem::Record(stored);
         };
         let reason = format!("{reason}: found record {seq}, expected {}", self.expected);
         let flaw = self.flaw(stored.offset, reason);
@@ -295,7 +295,7 @@ impl<'s> LogReader<'s> {
             self.expected = seq;
             self.chain = None;
         }
-        Found::Flaw(flaw)
+        LogItem::Flaw(flaw)
     }
 
     fn flaw(&self, offset: u64, reason: String) -> Flaw {

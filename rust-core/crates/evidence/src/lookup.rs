@@ -5,7 +5,7 @@
 //! scan of everything, which is made only when it is asked for.
 
 use crate::layout::{Shard, incarnation_of, shards};
-use crate::log_reader::{Found, LogReader};
+use crate::log_reader::{LogItem, LogReader};
 use crate::removal::{gone, read_tombstone};
 use crate::time_search::{place, place_of_record, since, time_of};
 use crate::{EvidenceError, ReadStorage};
@@ -93,7 +93,7 @@ pub fn find_beginning<'a>(
     storage: &'a dyn ReadStorage,
     path: &Path,
     request_id: &'a str,
-) -> Result<Option<Beginning<'a>>, EvidenceError> {
+) -> Result<Option<ExchangeStart<'a>>, EvidenceError> {
     let shards = shards(storage, path)?;
     beginning(storage, shards, Wanted::new(request_id), &MARGINS[..NEAR])
 }
@@ -151,7 +151,7 @@ fn beginning<'a>(
     shards: Vec<Shard>,
     wanted: Wanted<'a>,
     margins: &[u64],
-) -> Result<Option<Beginning<'a>>, EvidenceError> {
+) -> Result<Option<ExchangeStart<'a>>, EvidenceError> {
     let Some(time) = time_of(wanted.id) else {
         return Ok(None);
     };
@@ -166,7 +166,7 @@ fn beginning<'a>(
                 let first = first_in(storage, (&dir, *incarnation), &wanted, from, until);
                 if let Some((log, record)) = spoiled.pass_over(first)?.flatten() {
                     let later = logs.iter().filter(|later| *later > incarnation);
-                    return Ok(Some(Beginning {
+                    return Ok(Some(ExchangeStart {
                         storage,
                         shard: shard.dir.clone(),
                         later: later.copied().collect(),
@@ -194,7 +194,7 @@ fn misnamed<'a>(
     wanted: &Wanted<'a>,
     time: u64,
     spoiled: &mut Spoiled,
-) -> Result<Option<Beginning<'a>>, EvidenceError> {
+) -> Result<Option<ExchangeStart<'a>>, EvidenceError> {
     let margin = MARGINS[NEAR - 1];
     let (from, until) = (time.saturating_sub(margin), time.saturating_add(margin));
     for shard in shards {
@@ -220,7 +220,7 @@ fn misnamed<'a>(
             let dir = shard.dir.join(later[at].to_string());
             let found = first_in(storage, (&dir, later[at]), wanted, from, until);
             if let Some((log, record)) = spoiled.pass_over(found)?.flatten() {
-                return Ok(Some(Beginning {
+                return Ok(Some(ExchangeStart {
                     storage,
                     shard: shard.dir.clone(),
                     later: later[at + 1..].to_vec(),
@@ -242,7 +242,7 @@ fn begins(storage: &dyn ReadStorage, dir: &Path, incarnation: Ulid) -> Result<Op
         other => other?,
     };
     match log.next() {
-        Ok(Found::Record(stored)) => {
+        Ok(LogItem::Record(stored)) => {
             let record = record::parse(log.payload(&stored));
             Ok(record.ok().map(|record| record.ts() / 1000))
         }
@@ -268,7 +268,7 @@ fn first_in<'a>(
 }
 
 /// The first record of an exchange, and where its others may follow.
-pub struct Beginning<'a> {
+pub struct ExchangeStart<'a> {
     storage: &'a dyn ReadStorage,
     shard: PathBuf,
     /// The logs of its shard behind its own.
@@ -280,7 +280,7 @@ pub struct Beginning<'a> {
     record: FoundRecord,
 }
 
-impl Beginning<'_> {
+impl ExchangeStart<'_> {
     /// The first record.
     #[must_use]
     pub fn record(&self) -> &FoundRecord {
@@ -299,7 +299,7 @@ impl Beginning<'_> {
     /// # Errors
     /// As [`find`].
     pub fn to_end(self) -> Result<Vec<FoundRecord>, EvidenceError> {
-        let Beginning {
+        let ExchangeStart {
             storage,
             shard,
             later,
@@ -406,9 +406,9 @@ impl<'i> Wanted<'i> {
     ) -> Result<(), EvidenceError> {
         loop {
             let stored = match log.next()? {
-                Found::End => return Ok(()),
-                Found::Flaw(_) => continue,
-                Found::Record(stored) => stored,
+                LogItem::End => return Ok(()),
+                LogItem::Flaw(_) => continue,
+                LogItem::Record(stored) => stored,
             };
             let payload = log.payload(&stored);
             if self.is_in(payload) {
@@ -438,7 +438,7 @@ impl<'i> Wanted<'i> {
         found: &mut Vec<FoundRecord>,
     ) -> Result<(), EvidenceError> {
         let mut log = LogReader::open(storage, dir, incarnation)?;
-        while let Found::Record(stored) = log.next()? {
+        while let LogItem::Record(stored) = log.next()? {
             let payload = log.payload(&stored);
             match record::parse(payload) {
                 Ok(Record::Open(_)) => {}
@@ -524,10 +524,10 @@ pub fn read_records(
 fn read_on(log: &mut LogReader<'_>, seq: u64) -> Result<Option<Vec<u8>>, EvidenceError> {
     loop {
         match log.next()? {
-            Found::Record(stored) if stored.seq == seq => return Ok(Some(log.payload(&stored).to_vec())),
-            Found::Record(stored) if stored.seq < seq => {}
-            Found::Flaw(_) => {}
-            Found::Record(_) | Found::End => return Ok(None),
+            LogItem::Record(stored) if stored.seq == seq => return Ok(Some(log.payload(&stored).to_vec())),
+            LogItem::Record(stored) if stored.seq < seq => {}
+            LogItem::Flaw(_) => {}
+            LogItem::Record(_) | LogItem::End => return Ok(None),
         }
     }
 }

@@ -8,7 +8,7 @@
 //! every proof needs. What lies below other blocks is hashed from their records when it is asked for.
 
 use crate::layout::incarnation_of;
-use crate::log_reader::{Found, LogReader};
+use crate::log_reader::{LogItem, LogReader};
 use crate::removal::gone;
 use crate::time_search::place_of_record;
 use crate::{EvidenceError, NODE, ReadStorage, TreeFile};
@@ -251,20 +251,20 @@ fn leaves(
     let mut next = first;
     while next < behind {
         match log.next()? {
-            Found::Record(stored) if stored.seq < first => {}
-            Found::Record(stored) if stored.seq == next => {
+            LogItem::Record(stored) if stored.seq < first => {}
+            LogItem::Record(stored) if stored.seq == next => {
                 take(leaf_hash(log.payload(&stored)));
                 next += 1;
             }
-            Found::Flaw(flaw) if flaw.residue || flaw.seq < first => {}
-            Found::Flaw(flaw) => {
+            LogItem::Flaw(flaw) if flaw.residue || flaw.seq < first => {}
+            LogItem::Flaw(flaw) => {
                 return Err(EvidenceError::Corruption {
                     path: flaw.path,
                     offset: flaw.offset,
                     reason: flaw.reason,
                 });
             }
-            Found::Record(_) | Found::End => return Err(gone(storage, dir, next)?),
+            LogItem::Record(_) | LogItem::End => return Err(gone(storage, dir, next)?),
         }
     }
     Ok(())

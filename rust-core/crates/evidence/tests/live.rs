@@ -5,7 +5,7 @@
     reason = "a panic is how a test fails"
 )]
 
-use proofgate_evidence::log_reader::{Found, LogReader};
+use proofgate_evidence::log_reader::{LogItem, LogReader};
 use proofgate_evidence::{FileStorage, ReadFile, ReadStorage, Report, Verdict, fsck};
 use proofgate_ledger::record::{ConfigId, Rejection};
 use proofgate_ledger_testkit::{Worker, begin_in, fresh, key, small, vkey};
@@ -198,7 +198,7 @@ fn a_log_of_many_segments_is_read_with_two_files_open() {
     let incarnation = worker.promised.incarnation.unwrap();
     let mut log = LogReader::open(&counting, dir, incarnation).unwrap();
     let mut records = 0;
-    while let Found::Record(_) = log.next().unwrap() {
+    while let LogItem::Record(_) = log.next().unwrap() {
         records += 1;
     }
     assert_eq!(records, 601);

@@ -8,7 +8,7 @@
 use proofgate_evidence::checkpoint_file::cover_name;
 use proofgate_evidence::{HeldCheckpoint, ReadStorage, Report, Verdict, fsck};
 use proofgate_ledger::Checkpoint;
-use proofgate_ledger::record::{Aborted, Attempt, ConfigId, Seal, Sent};
+use proofgate_ledger::record::{Aborted, Attempt, ConfigId, Seal, SendOutcome};
 use proofgate_ledger_testkit::{self as testkit, Promised, SHARD, Worker, filled, raw, start, vkey};
 use proofgate_wal::simulated::SimulatedDisk;
 use proofgate_wal::{Storage, succession};
@@ -246,7 +246,7 @@ fn an_attempt_of_what_was_not_admitted_or_has_ended_is_told() {
                 upstream_model: "m".into(),
                 failure: "upstream_declined".into(),
                 failed_status: Some(429),
-                failed_sent: Sent::Answered,
+                failed_sent: SendOutcome::Answered,
                 dropped: Vec::new(),
                 dropped_unnamed: 0,
                 config: ConfigId([1; 8]),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proofgate_auth::{AuthError, Credential, Identity, Tenant};
-use proofgate_base::memory::{AT_ONCE, Buffer, Exhausted, Share};
+use proofgate_base::memory::{AT_ONCE, Buffer, Exhausted, MemoryReservation};
 use proofgate_base::rejection::Rejection;
 use proofgate_ledger::commitment::BodyDigest;
 use proofgate_limits::{CredentialId, Limit};
@@ -19,9 +19,9 @@ use proofgate_translate::Target as TranslationTarget;
 use proofgate_upstream::demand::{self, Most, most_tokens};
 use proofgate_upstream::offered_tools::OfferedTools;
 use proofgate_upstream::pricing::{AskedFor, Unpriced};
-use proofgate_upstream::routes::{Model, Named, Target, Way};
+use proofgate_upstream::routes::{Model, Target, UpstreamModelName, Way};
 use proofgate_upstream::translation::{Pairs, Translation};
-use proofgate_upstream::upstream::Attending;
+use proofgate_upstream::upstream::InFlightPermit;
 use proofgate_wire::encode;
 
 use crate::batch_lines;
@@ -38,7 +38,7 @@ use crate::own_thoughts;
 use crate::reply::Reply;
 use crate::request_policy;
 use crate::rewritten::Rewritten;
-use crate::waiting::Waiting;
+use crate::waiting::LimitWait;
 
 /// A request that was understood, passed limits and rules, and is in the ledger.
 pub struct Accepted<'c> {
@@ -55,10 +55,10 @@ pub struct Chosen<'c> {
     /// Which of its model's targets it is.
     pub place: usize,
     /// What the model is called there.
-    pub named: Named<'c>,
+    pub named: UpstreamModelName<'c>,
     pub(crate) template: &'c RequestTemplate,
     /// Its place among those under way there, from when it was chosen on until it is sent: then the exchange has it.
-    pub(crate) attending: Option<Attending>,
+    pub(crate) attending: Option<InFlightPermit>,
     /// What is sent in the place of the client's body, to a provider of another dialect.
     pub translated: Option<Translated>,
     /// The same to one of the client's dialect, where some of it is another provider's alone.
@@ -113,7 +113,7 @@ async fn read_and_admit<'c>(
     reply: &mut Reply<'_>,
     reading: &mut Reading,
 ) -> Result<Accepted<'c>, Box<RejectedCall<'c>>> {
-    let mut room = Share::new(&incoming.gateway.budget);
+    let mut room = MemoryReservation::new(&incoming.gateway.budget);
     let call = match incoming.form {
         Some(form) => {
             reading.text.plain(&form.said.text);
@@ -132,7 +132,7 @@ async fn read_and_admit<'c>(
 async fn read_json<'c>(
     incoming: &mut IncomingCall<'c>,
     reading: &mut Reading,
-    room: &mut Share,
+    room: &mut MemoryReservation,
 ) -> Result<Call<'c>, Rejection> {
     if incoming.body.len() > AT_ONCE {
         // What the text can take at most.
@@ -180,7 +180,7 @@ async fn route_and_admit<'c>(
     reply: &mut Reply<'_>,
     reading: &mut Reading,
     call: Call<'c>,
-    mut room: Share,
+    mut room: MemoryReservation,
 ) -> Result<Accepted<'c>, Box<RejectedCall<'c>>> {
     let held = match incoming.body.len() > AT_ONCE {
         true => reading.text.capacity(),
@@ -209,7 +209,7 @@ async fn route_and_admit<'c>(
         fields.deny(denied, reply.extra);
     }
     let patience = incoming.catalog.terms.plan(tenant).wait;
-    let mut waiting = Waiting::new(&incoming.gateway.queues, &tenant.name, patience);
+    let mut waiting = LimitWait::new(&incoming.gateway.queues, &tenant.name, patience);
     let extra = reply.extra.len();
     loop {
         let admitted = choose_and_admit(incoming, reply, reading, (&call, model), &mut room).await;
@@ -244,7 +244,7 @@ async fn choose_and_admit<'c>(
     reply: &mut Reply<'_>,
     reading: &mut Reading,
     (call, model): (&Call<'c>, &'c Model),
-    room: &mut Share,
+    room: &mut MemoryReservation,
 ) -> Result<(Option<Chosen<'c>>, Box<OpenExchange>, Option<Rewritten>), Box<RejectedCall<'c>>> {
     let is_estimated = incoming.dialect.counts_tokens() && !model.serves(incoming.dialect);
     let first = match is_estimated {
@@ -312,7 +312,7 @@ struct Wanted<'w> {
     call: &'w Call<'w>,
     model: &'w Model,
     target: &'w Target,
-    named: &'w Named<'w>,
+    named: &'w UpstreamModelName<'w>,
     /// What lies between the client and the provider, if they do not speak the same.
     pairs: Option<Pairs>,
     series: Arc<Series>,
@@ -333,7 +333,7 @@ async fn admit<'c>(
     reply: &mut Reply<'_>,
     wanted: Wanted<'_>,
     reading: &mut Reading,
-    room: &mut Share,
+    room: &mut MemoryReservation,
 ) -> Result<Recorded, Box<RejectedCall<'c>>> {
     let Wanted {
         is_at_target,

@@ -1,7 +1,7 @@
 //! Judges the lines of a batch's input: each is a request of its own, which its provider answers later and unseen.
 
 use proofgate_auth::AuthError;
-use proofgate_base::memory::{AT_ONCE, Exhausted, Share};
+use proofgate_base::memory::{AT_ONCE, Exhausted, MemoryReservation};
 use proofgate_base::rejection::Rejection;
 use proofgate_ledger::record::PolicyNote;
 use proofgate_policy::{Direction, Mode, Profile, Scope};
@@ -73,7 +73,7 @@ async fn judge_line<'c>(
     if !endpoint::of(line.dialect).is_none_or(|endpoint| plan.allowed.has_endpoint(endpoint)) {
         return Err(refused(Rejection::from(AuthError::EndpointNotAllowed)));
     }
-    let mut room = Share::new(&gateway.budget);
+    let mut room = MemoryReservation::new(&gateway.budget);
     if bytes.len() > AT_ONCE {
         room.resize(bytes.len()).map_err(overloaded)?;
         make_ready(&mut reading.text, bytes.len()).await;

@@ -1,7 +1,7 @@
 //! How many tokens a prompt has, where its provider cannot be asked.
 
 use proofgate_base::answer::{AnswerOptions, write_response};
-use proofgate_base::client::After;
+use proofgate_base::client::AfterExchange;
 use proofgate_ledger::record::Outcome;
 use proofgate_providers::Dialect;
 use proofgate_stages::Stage;
@@ -14,13 +14,13 @@ const ESTIMATED: (&str, &str) = ("x-proofgate-estimated", "true");
 
 /// Answers an exchange whose provider has told no number: with `tokens`, the estimate that limits reserve by, which a field of the
 /// answer names as one.
-pub async fn answer(tokens: u64, reply: &mut Reply<'_>, mut open: Box<OpenExchange>) -> After {
+pub async fn answer(tokens: u64, reply: &mut Reply<'_>, mut open: Box<OpenExchange>) -> AfterExchange {
     let json = json(reply.dialect, tokens);
     open.relay(json.as_bytes());
     open.store().await;
     let completion = open.end(Outcome::Complete, 200, None);
     if !open.written(completion, Stage::CompletionRecord).await {
-        return After::Close;
+        return AfterExchange::Close;
     }
     reply.buffers.head.clear();
     let options = AnswerOptions {
@@ -41,9 +41,9 @@ pub async fn answer(tokens: u64, reply: &mut Reply<'_>, mut open: Box<OpenExchan
     let sent = reply.client.send(&reply.buffers.head).await;
     open.sent();
     match sent {
-        Ok(()) if reply.close => After::Linger,
-        Ok(()) => After::Continue,
-        Err(_) => After::Close,
+        Ok(()) if reply.close => AfterExchange::Linger,
+        Ok(()) => AfterExchange::Continue,
+        Err(_) => AfterExchange::Close,
     }
 }
 

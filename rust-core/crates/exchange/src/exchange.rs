@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::pin::pin;
 
-use proofgate_base::client::After;
+use proofgate_base::client::AfterExchange;
 use proofgate_base::rejection::Rejection;
 use proofgate_ledger::record::Outcome;
 use proofgate_observe::rejected_request::RejectedRequest;
@@ -19,14 +19,14 @@ use crate::incoming_call::IncomingCall;
 use crate::own_answer::finish_with_answer;
 use crate::relay::Relay;
 use crate::reply::{Reply, send_answer};
-use crate::sender::{Heard, Sender};
+use crate::sender::{Sender, UpstreamOutcome};
 
 /// Bytes of memory that an exchange takes besides large bodies and what rules hold: its answer's head and a piece of it
 /// that the client has not taken yet, for the most part.
 const MEMORY: usize = 32 * 1024;
 
 /// Serves a request to a provider: limit, judge, record, forward, relay, record, finish.
-pub async fn run(mut incoming: IncomingCall<'_>, mut reply: Reply<'_>) -> After {
+pub async fn run(mut incoming: IncomingCall<'_>, mut reply: Reply<'_>) -> AfterExchange {
     let reply = &mut reply;
     let Ok(_room) = incoming.gateway.budget.share(MEMORY) else {
         return Box::pin(refuse(incoming, reply, Rejection::OVERLOADED, None)).await;
@@ -74,7 +74,7 @@ pub async fn run(mut incoming: IncomingCall<'_>, mut reply: Reply<'_>) -> After 
     };
     let may_turn = sender.may_turn(chosen.place);
     let mut heard = pin!(sender.send(reply, &mut open, &mut chosen, may_turn)).await;
-    if let Heard::Nothing(failure) = heard
+    if let UpstreamOutcome::Nothing(failure) = heard
         && fallback::is_wanted(&sender, failure, &open)
     {
         let elsewhere = fallback::elsewhere(&sender, reply, &mut open, &mut chosen, failure);
@@ -88,12 +88,12 @@ pub async fn run(mut incoming: IncomingCall<'_>, mut reply: Reply<'_>) -> After 
     let choices = u64::from(sender.call.n).saturating_mul(sender.call.prompts as u64);
     drop(sender);
     match heard {
-        Heard::ClientGone => {
+        UpstreamOutcome::ClientGone => {
             open.store().await;
             open.end(Outcome::ClientDisconnect, CLIENT_CLOSED_REQUEST, None);
-            After::Close
+            AfterExchange::Close
         }
-        Heard::Begun { begun, keeps_usage } => {
+        UpstreamOutcome::Begun { begun, keeps_usage } => {
             let upstream = &model.targets[chosen.place].upstream;
             let relay = Relay {
                 gateway: incoming.gateway,
@@ -106,10 +106,10 @@ pub async fn run(mut incoming: IncomingCall<'_>, mut reply: Reply<'_>) -> After 
             };
             pin!(relay.run(open, begun, upstream)).await
         }
-        Heard::Refused(rejection, outcome) => {
+        UpstreamOutcome::Refused(rejection, outcome) => {
             Box::pin(finish_with_answer(reply, open, outcome, rejection.answer(), None)).await
         }
-        Heard::Nothing(failure) => {
+        UpstreamOutcome::Nothing(failure) => {
             let (outcome, answer) = (failure.outcome(), failure.answer());
             let answer = answer.of_exchange(open.may_have_run());
             Box::pin(finish_with_answer(reply, open, outcome, answer, None)).await
@@ -118,9 +118,9 @@ pub async fn run(mut incoming: IncomingCall<'_>, mut reply: Reply<'_>) -> After 
 }
 
 /// Whether a provider did not count what it was asked to, which not all of Bedrock's models and keys may.
-fn is_to_be_estimated(dialect: Dialect, chosen: &Chosen<'_>, heard: &Heard) -> bool {
+fn is_to_be_estimated(dialect: Dialect, chosen: &Chosen<'_>, heard: &UpstreamOutcome) -> bool {
     if dialect == Dialect::ResponseTokens {
-        return matches!(heard, Heard::Nothing(Failure::NoResponses));
+        return matches!(heard, UpstreamOutcome::Nothing(Failure::NoResponses));
     }
     let spoken = chosen
         .translated
@@ -128,8 +128,8 @@ fn is_to_be_estimated(dialect: Dialect, chosen: &Chosen<'_>, heard: &Heard) -> b
         .map(|translated| translated.back.upstream());
     spoken == Some(Dialect::InvokeTokens)
         && match heard {
-            Heard::Begun { begun, .. } => !begun.head.is_success(),
-            Heard::Nothing(failure) => !matches!(failure, Failure::Drained),
+            UpstreamOutcome::Begun { begun, .. } => !begun.head.is_success(),
+            UpstreamOutcome::Nothing(failure) => !matches!(failure, Failure::Drained),
             _ => false,
         }
 }
@@ -140,7 +140,7 @@ async fn refuse(
     reply: &mut Reply<'_>,
     rejection: Rejection,
     refused: Option<RejectedRequest<'_>>,
-) -> After {
+) -> AfterExchange {
     if incoming.upload.take().is_some() {
         // The rest of its body is not read.
         reply.close = true;

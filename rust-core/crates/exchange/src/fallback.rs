@@ -9,14 +9,14 @@ use proofgate_base::lifecycle::Phase;
 use proofgate_stages::Stage;
 use proofgate_upstream::demand::most_tokens;
 use proofgate_upstream::failure::Failure;
-use proofgate_upstream::routes::{Places, Way};
+use proofgate_upstream::routes::{TargetSet, Way};
 use proofgate_wire::encode;
 
 use crate::admission::{Chosen, Said, translate};
 use crate::open_exchange::OpenExchange;
 use crate::own_thoughts;
 use crate::reply::Reply;
-use crate::sender::{Heard, Sender};
+use crate::sender::{Sender, UpstreamOutcome};
 
 /// Before a request is sent to the same provider again.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -39,9 +39,9 @@ pub async fn elsewhere<'c>(
     open: &mut OpenExchange,
     chosen: &mut Chosen<'c>,
     mut failure: Failure,
-) -> Heard {
+) -> UpstreamOutcome {
     let dialect = sender.incoming.dialect;
-    let mut tried = Places::only(chosen.place);
+    let mut tried = TargetSet::only(chosen.place);
     let mut again = false;
     while is_wanted(sender, failure, open) && open.reserve_again() {
         let reason = failure.reason(open.reached.sent());
@@ -83,14 +83,14 @@ pub async fn elsewhere<'c>(
         }
         let may_turn = sender.model.has_next(dialect, tried, Instant::now());
         match sender.send(reply, open, chosen, may_turn).await {
-            Heard::Nothing(next) => failure = next,
+            UpstreamOutcome::Nothing(next) => failure = next,
             heard => return heard,
         }
     }
     say_attempts(sender, reply, open.attempts());
     match sender.set_aside.take() {
         Some(answer) => answer.restore(reply),
-        None => Heard::Nothing(failure),
+        None => UpstreamOutcome::Nothing(failure),
     }
 }
 
@@ -151,12 +151,12 @@ fn prepare<'c>(
 }
 
 /// Waits a little; says what comes of the request if that ends it.
-async fn pause(sender: &Sender<'_, '_>, reply: &mut Reply<'_>) -> Option<Heard> {
+async fn pause(sender: &Sender<'_, '_>, reply: &mut Reply<'_>) -> Option<UpstreamOutcome> {
     let pause = sender.incoming.gateway.random.vary(PAUSE);
     tokio::select! {
         () = tokio::time::sleep(pause) => None,
-        () = reply.client.gone() => Some(Heard::ClientGone),
-        () = reply.lifecycle.reached(Phase::Cancelled) => Some(Heard::Nothing(Failure::Drained)),
+        () = reply.client.gone() => Some(UpstreamOutcome::ClientGone),
+        () = reply.lifecycle.reached(Phase::Cancelled) => Some(UpstreamOutcome::Nothing(Failure::Drained)),
     }
 }
 

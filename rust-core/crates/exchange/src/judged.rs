@@ -16,7 +16,7 @@ use crate::rewritten::Rewritten;
 
 /// A request that may go on.
 #[derive(Default)]
-pub struct Judged<'c> {
+pub struct JudgedRequest<'c> {
     /// What was seen in it; `None` when no rule matched.
     pub note: Option<PolicyNote<'c>>,
     /// The body to send in the place of the client's, when something was redacted.
@@ -30,7 +30,7 @@ pub struct Judged<'c> {
     pub(crate) tool_flags: Vec<ToolFlag>,
 }
 
-impl Judged<'_> {
+impl JudgedRequest<'_> {
     /// Says in header lines what rules have replaced, and which texts of tools they flag as instructions.
     pub fn write_fields(&self, engine: &Engine, mode: Mode, extra: &mut Vec<u8>) {
         if mode == Mode::Enforce && !self.tool_flags.is_empty() {

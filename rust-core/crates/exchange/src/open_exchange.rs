@@ -11,14 +11,14 @@ use proofgate_base::open_table::Entry;
 use proofgate_base::request_id::RequestId;
 use proofgate_ledger::commitment::{BodyDigest, Salted, salt_id};
 use proofgate_ledger::record::{
-    Admission, Attempt, Coming, Completion, ConfigId, Outcome, PolicyNote, Received, Sent, Usage,
+    Admission, Attempt, Coming, Completion, ConfigId, Outcome, PolicyNote, Received, SendOutcome, Usage,
 };
-use proofgate_limits::{CredentialId, Grant, Used};
+use proofgate_limits::{ActualUsage, CredentialId, Grant};
 use proofgate_observe::analysis::{AnswerCopy, Of};
 use proofgate_observe::attribution::Attribution;
 use proofgate_observe::metrics::{RequestOutcome, Series};
 use proofgate_observe::payloads::{Asked, Keeping};
-use proofgate_observe::recorder::{Room, Unavailable};
+use proofgate_observe::recorder::{RecordPermit, Unavailable};
 use proofgate_observe::telemetry::{self, Observed};
 use proofgate_payloads::PayloadKey;
 use proofgate_providers::{Call, Dialect};
@@ -28,13 +28,13 @@ use proofgate_upstream::catalog::Catalog;
 use proofgate_upstream::delivery::Executed;
 use proofgate_upstream::pricing::{AskedFor, Bounds, Offer};
 use proofgate_upstream::routes::Target;
-use proofgate_upstream::upstream::Attending;
+use proofgate_upstream::upstream::InFlightPermit;
 
 use crate::gateway::Gateway;
 use crate::guarded_tools::Guard;
 use crate::hooks::Masks;
 use crate::judged::MOST_NAMED;
-use crate::settlement::{Account, Charge, Ended, Reserved};
+use crate::settlement::{Account, Charge, LastAttempt, Reserved};
 
 /// An exchange whose admission is in the ledger and whose completion is not.
 ///
@@ -44,7 +44,7 @@ pub struct OpenExchange {
     gateway: Rc<Gateway>,
     pub catalog: Rc<Catalog>,
     pub tenant: Tenant,
-    room: Option<Room>,
+    room: Option<RecordPermit>,
     grant: Option<Grant>,
     pub id: RequestId,
     /// Position of the admission record.
@@ -63,7 +63,7 @@ pub struct OpenExchange {
     /// How far the attempt under way has come.
     pub reached: Reached,
     /// Its place among those under way at the provider, while an attempt is.
-    pub(crate) attending: Option<Attending>,
+    pub(crate) attending: Option<InFlightPermit>,
     /// Attempts so far.
     attempts: u32,
     /// What it is charged, at the price that held when it was admitted.
@@ -380,7 +380,7 @@ impl OpenExchange {
             config: self.config,
         };
         let appended = recorder.append(&mut room, |seq, out| attempt(seq).encode_into(out))?;
-        let is_paid = self.reached.sent() == Sent::Maybe;
+        let is_paid = self.reached.sent() == SendOutcome::Maybe;
         let offer = Offer {
             price: target.price(upstream_model, self.started_at),
             gets_tools: !self.account.has_tools() || target.gets_hosted_tools(self.dialect),
@@ -580,7 +580,7 @@ impl OpenExchange {
         let (Some(grant), Some(cost)) = (&mut self.grant, self.account.reserved_cost()) else {
             return true;
         };
-        if self.has_reserved_again || self.reached.sent() != Sent::Maybe {
+        if self.has_reserved_again || self.reached.sent() != SendOutcome::Maybe {
             return true;
         }
         let now = self.started_at.saturating_add(micros(self.started.elapsed()));
@@ -602,7 +602,7 @@ impl OpenExchange {
     /// Gives back what is held of the tenant's limits. Returns the tokens charged, `None` when the reservation stands
     /// because nobody knows what was used, and the cost in nanodollars, where it is known.
     fn settle(&mut self, usage: Option<Usage>, now: u64) -> (Option<u64>, Option<u64>) {
-        let charge = self.account.charge(&Ended {
+        let charge = self.account.charge(&LastAttempt {
             usage,
             is_unused: self.is_unused(),
             events: self.events,
@@ -622,7 +622,7 @@ impl OpenExchange {
         match used {
             Some(tokens) => {
                 let cost = cost.unwrap_or(0);
-                limiter.settle(grant, Used { tokens, cost }, now);
+                limiter.settle(grant, ActualUsage { tokens, cost }, now);
             }
             None => limiter.keep(grant),
         }

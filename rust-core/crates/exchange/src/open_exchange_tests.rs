@@ -4,7 +4,7 @@ use std::sync::Arc;
 use base64::Engine as _;
 use proofgate_auth::Shards;
 use proofgate_config::Config;
-use proofgate_evidence::log_reader::{Found, LogReader};
+use proofgate_evidence::log_reader::{LogItem, LogReader};
 use proofgate_evidence::stored_salt;
 use proofgate_external_policies::{Hooks, HooksInService};
 use proofgate_json::Workspace;
@@ -179,7 +179,7 @@ impl Bench {
         self.gateway.recorder.seal("test").unwrap();
         let mut log = LogReader::open(&FileStorage, &self.log, self.incarnation).unwrap();
         let mut records = Vec::new();
-        while let Found::Record(stored) = log.next().unwrap() {
+        while let LogItem::Record(stored) = log.next().unwrap() {
             records.push(serde_json::from_slice(log.payload(&stored)).unwrap());
         }
         records

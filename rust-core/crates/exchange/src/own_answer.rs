@@ -1,7 +1,7 @@
 //! Exchanges that end with an answer of the gateway's own.
 
 use proofgate_base::answer::Answer;
-use proofgate_base::client::After;
+use proofgate_base::client::AfterExchange;
 use proofgate_ledger::record::{Outcome, Usage};
 use proofgate_stages::Stage;
 
@@ -15,14 +15,14 @@ pub(crate) async fn finish_with_answer(
     outcome: Outcome,
     answer: Answer<'_>,
     usage: Option<Usage>,
-) -> After {
+) -> AfterExchange {
     open.error = Some(answer.code);
     open.respond(&answer.json(reply.family()));
     let id = open.id;
     open.store().await;
     let completion = open.end(outcome, answer.status, usage);
     if !open.written(completion, Stage::CompletionRecord).await {
-        return After::Close;
+        return AfterExchange::Close;
     }
     let after = send_answer(reply, &answer, id.as_str()).await;
     open.sent();

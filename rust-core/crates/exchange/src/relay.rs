@@ -11,13 +11,13 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
 
-use proofgate_base::client::After;
+use proofgate_base::client::AfterExchange;
 use proofgate_base::response_head::{AnswerHead, Scrutiny};
 use proofgate_base::workspace::Workspace;
 use proofgate_ledger::record::Outcome;
 use proofgate_providers::BodyKind;
 use proofgate_stages::Stage;
-use proofgate_upstream::attempt::Begun;
+use proofgate_upstream::attempt::ResponseStarted;
 use proofgate_upstream::failure::{Aborted, Failure, Timeout};
 use proofgate_upstream::translation::Translation;
 use proofgate_upstream::upstream::Upstream;
@@ -52,7 +52,12 @@ pub(crate) struct Relay<'r, 'c> {
 
 impl Relay<'_, '_> {
     /// Relays one answer to its end, whatever that is, and records it.
-    pub async fn run(self, mut open: Box<OpenExchange>, begun: Begun<AnswerHead>, home: &Upstream) -> After {
+    pub async fn run(
+        self,
+        mut open: Box<OpenExchange>,
+        begun: ResponseStarted<AnswerHead>,
+        home: &Upstream,
+    ) -> AfterExchange {
         let Relay {
             gateway,
             reply,
@@ -62,7 +67,7 @@ impl Relay<'_, '_> {
             keeps_usage,
             translation,
         } = self;
-        let Begun {
+        let ResponseStarted {
             connection,
             head: mut answer_head,
             body: begin,
@@ -147,7 +152,7 @@ impl Relay<'_, '_> {
             Aborted::Client => {
                 open.store().await;
                 open.end(Outcome::ClientDisconnect, answer_head.status, workspace.usage());
-                return After::Close;
+                return AfterExchange::Close;
             }
             Aborted::Upstream(failure) => {
                 let answer = failure.answer();
@@ -167,7 +172,7 @@ impl Relay<'_, '_> {
             if progress.has_left_an_event_open(&answer_head) {
                 open.store().await;
                 open.end(outcome, answer_head.status, workspace.usage());
-                return After::Close;
+                return AfterExchange::Close;
             }
             return Box::pin(break_off(
                 gateway,

@@ -1,7 +1,7 @@
 //! The client's side of one exchange: what an answer needs, and answers of our own.
 
 use proofgate_base::answer::{Answer, AnswerOptions};
-use proofgate_base::client::{After, Client};
+use proofgate_base::client::{AfterExchange, Client};
 use proofgate_base::deadline::Deadline;
 use proofgate_base::lifecycle::Lifecycle;
 use proofgate_base::spare::Spare;
@@ -53,7 +53,7 @@ impl Reply<'_> {
 }
 
 /// Sends an answer of our own.
-pub(crate) async fn send_answer(reply: &mut Reply<'_>, answer: &Answer<'_>, id: &str) -> After {
+pub(crate) async fn send_answer(reply: &mut Reply<'_>, answer: &Answer<'_>, id: &str) -> AfterExchange {
     reply.buffers.head.clear();
     let options = AnswerOptions {
         close: reply.close,
@@ -63,8 +63,8 @@ pub(crate) async fn send_answer(reply: &mut Reply<'_>, answer: &Answer<'_>, id: 
     };
     answer.write(id, options, &mut reply.buffers.head);
     match reply.client.send(&reply.buffers.head).await {
-        Ok(()) if reply.close => After::Linger,
-        Ok(()) => After::Continue,
-        Err(_) => After::Close,
+        Ok(()) if reply.close => AfterExchange::Linger,
+        Ok(()) => AfterExchange::Continue,
+        Err(_) => AfterExchange::Close,
     }
 }

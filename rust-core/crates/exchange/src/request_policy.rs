@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use proofgate_base::memory::{Buffer, Exhausted, Share};
+use proofgate_base::memory::{Buffer, Exhausted, MemoryReservation};
 use proofgate_base::rejection::Rejection;
 use proofgate_inspect::{Denial, Outcome, Recall, RequestInspection, RequestVerdict};
 use proofgate_ledger::record::PolicyNote;
@@ -14,7 +14,7 @@ use crate::gateway::{Gateway, Reading};
 use crate::guarded_tools::from_tool;
 use crate::hooks::{self, Asking, Masks};
 use crate::incoming_call::IncomingCall;
-use crate::judged::{DeniedRequest, Judged, note};
+use crate::judged::{DeniedRequest, JudgedRequest, note};
 use crate::rewritten::Rewritten;
 
 /// How much of the processor's time a scan takes before everybody else is served: a text of ten megabytes takes several
@@ -32,12 +32,12 @@ pub async fn judge<'c>(
     (tenant, profile): (&str, &Profile),
     text: &BodyText,
     goes_on: bool,
-    room: &mut Share,
+    room: &mut MemoryReservation,
     body: &[u8],
-) -> Result<Judged<'c>, Box<DeniedRequest<'c>>> {
+) -> Result<JudgedRequest<'c>, Box<DeniedRequest<'c>>> {
     let engine = &catalog.terms.engine;
     if profile.is_idle(Direction::Request) {
-        return Ok(Judged::default());
+        return Ok(JudgedRequest::default());
     }
     let mut inspection = RequestInspection::new(engine.budget(text.text().len()));
     if goes_on {
@@ -68,9 +68,9 @@ pub async fn judge<'c>(
                     would_block: true,
                     ..PolicyNote::default()
                 });
-                return Ok(Judged {
+                return Ok(JudgedRequest {
                     note,
-                    ..Judged::default()
+                    ..JudgedRequest::default()
                 });
             }
             return Err(Box::new(DeniedRequest {
@@ -80,7 +80,7 @@ pub async fn judge<'c>(
         }
     };
     if verdict.judgement.decision().is_none() {
-        return Ok(Judged::default());
+        return Ok(JudgedRequest::default());
     }
     let redacted = verdict.outcome == Outcome::Redact;
     gateway.metrics.policy_flagged(&verdict.judgement);
@@ -96,10 +96,10 @@ pub async fn judge<'c>(
         return Err(Box::new(DeniedRequest { rejection, note }));
     }
     if !redacted {
-        return Ok(Judged {
+        return Ok(JudgedRequest {
             note,
             tool_flags: verdict.tool_flags,
-            ..Judged::default()
+            ..JudgedRequest::default()
         });
     }
     let rewritten = rewrite(gateway, &verdict, engine, text, body);
@@ -108,7 +108,7 @@ pub async fn judge<'c>(
         Ok((rewritten, masks))
     });
     match masks {
-        Ok((rewritten, masks)) => Ok(Judged {
+        Ok((rewritten, masks)) => Ok(JudgedRequest {
             note,
             rewritten: Some(rewritten),
             masks: masks.map(Box::new),
@@ -129,11 +129,11 @@ pub(crate) async fn judge_form<'c>(
     incoming: &IncomingCall<'c>,
     model: &str,
     text: &str,
-) -> Result<Judged<'c>, Box<DeniedRequest<'c>>> {
+) -> Result<JudgedRequest<'c>, Box<DeniedRequest<'c>>> {
     let gateway = incoming.gateway;
     let mut reading = gateway.reading.take();
     reading.text.plain(text);
-    let mut room = Share::new(&gateway.budget);
+    let mut room = MemoryReservation::new(&gateway.budget);
     let judged = judge_text_of_form(incoming, model, text, &mut reading, &mut room).await;
     reading.give_back_to(gateway);
     judged
@@ -145,8 +145,8 @@ pub(crate) async fn judge_text_of_form<'c>(
     model: &str,
     text: &str,
     reading: &mut Reading,
-    room: &mut Share,
-) -> Result<Judged<'c>, Box<DeniedRequest<'c>>> {
+    room: &mut MemoryReservation,
+) -> Result<JudgedRequest<'c>, Box<DeniedRequest<'c>>> {
     let IncomingCall { gateway, catalog, .. } = *incoming;
     let exhausted = |Exhausted| {
         Box::new(DeniedRequest {
@@ -224,7 +224,7 @@ async fn rest(
     catalog: &Catalog,
     mut inspection: RequestInspection,
     about: About<'_>,
-    room: &mut Share,
+    room: &mut MemoryReservation,
 ) -> Result<RequestVerdict, Unjudged> {
     let (_, _, text) = about;
     loop {

@@ -22,7 +22,7 @@ use proofgate_upstream::attempt::{
     EarlyFailure, Lent, Request, attempt, early_failure, upstream_body, whole_body,
 };
 use proofgate_upstream::failure::{Failure, Timeout};
-use proofgate_upstream::routes::{Model, Places};
+use proofgate_upstream::routes::{Model, TargetSet};
 use proofgate_upstream::upstream::Verdict;
 use proofgate_wire::ResponseHead;
 use tokio::time::Instant;
@@ -33,7 +33,7 @@ use crate::open_exchange::OpenExchange;
 use crate::reply::{Buffers, Reply};
 use crate::rewritten::Rewritten;
 
-pub use self::heard::Heard;
+pub use self::heard::UpstreamOutcome;
 use self::missing_path::is_missing_path;
 use self::passing::{Broken, Passing};
 pub use self::set_aside::SetAside;
@@ -69,7 +69,7 @@ impl Sender<'_, '_> {
 
     /// Whether a request at the target in a place, the first, could go to another one.
     pub(crate) fn may_turn(&self, place: usize) -> bool {
-        let (dialect, tried) = (self.incoming.dialect, Places::only(place));
+        let (dialect, tried) = (self.incoming.dialect, TargetSet::only(place));
         // Policies may have been asked since the body came. Most models have one target, and need no clock.
         self.model.targets.len() > 1 && self.model.has_next(dialect, tried, std::time::Instant::now())
     }
@@ -82,7 +82,7 @@ impl Sender<'_, '_> {
         open: &mut OpenExchange,
         chosen: &mut Chosen<'_>,
         may_turn: bool,
-    ) -> Heard {
+    ) -> UpstreamOutcome {
         let IncomingCall { gateway, catalog, .. } = *self.incoming;
         open.attending = chosen.attending.take();
         let target = &self.model.targets[chosen.place];
@@ -111,7 +111,9 @@ impl Sender<'_, '_> {
             None => match self.set_fields(upstream, &body, &mut with_fields, reply.extra) {
                 Ok(true) => UpstreamBody::new(&with_fields, [None, None]),
                 Ok(false) => body,
-                Err(Exhausted) => return Heard::Refused(Rejection::OVERLOADED, Outcome::InternalError),
+                Err(Exhausted) => {
+                    return UpstreamOutcome::Refused(Rejection::OVERLOADED, Outcome::InternalError);
+                }
             },
             Some(_) => body,
         };
@@ -214,8 +216,10 @@ impl Sender<'_, '_> {
             match attempted {
                 Ok(begun) => Ok(begun),
                 Err(Broken::Upstream(failure)) => Err(failure),
-                Err(Broken::ClientGone) => return Heard::ClientGone,
-                Err(Broken::Refused(rejection, outcome)) => return Heard::Refused(rejection, outcome),
+                Err(Broken::ClientGone) => return UpstreamOutcome::ClientGone,
+                Err(Broken::Refused(rejection, outcome)) => {
+                    return UpstreamOutcome::Refused(rejection, outcome);
+                }
             }
         } else {
             let (reached, span) = (&mut open.reached, &mut open.span);
@@ -225,8 +229,8 @@ impl Sender<'_, '_> {
                 attempted = reply.deadline.within_until(upstream.first_byte, self.until, attempting) => {
                     attempted.unwrap_or_else(|_| Err(Failure::timed_out(Timeout::FirstByte, self.until)))
                 }
-                () = reply.client.gone() => return Heard::ClientGone,
-                () = reply.lifecycle.reached(Phase::Cancelled) => return Heard::Nothing(Failure::Drained),
+                () = reply.client.gone() => return UpstreamOutcome::ClientGone,
+                () = reply.lifecycle.reached(Phase::Cancelled) => return UpstreamOutcome::Nothing(Failure::Drained),
             }
         };
         let failed = |failure: Failure, open: &mut OpenExchange| {
@@ -244,7 +248,7 @@ impl Sender<'_, '_> {
             gateway
                 .metrics
                 .provider_failed(&upstream.name, failure.answer().code);
-            Heard::Nothing(failure)
+            UpstreamOutcome::Nothing(failure)
         };
         let mut begun = match attempted {
             Ok(begun) => begun,
@@ -271,8 +275,8 @@ impl Sender<'_, '_> {
             let early = tokio::select! {
                 biased;
                 early = reply.deadline.within_until(patience, self.until, early) => early.ok().flatten(),
-                () = reply.client.gone() => return Heard::ClientGone,
-                () = reply.lifecycle.reached(Phase::Cancelled) => return Heard::Nothing(Failure::Drained),
+                () = reply.client.gone() => return UpstreamOutcome::ClientGone,
+                () = reply.lifecycle.reached(Phase::Cancelled) => return UpstreamOutcome::Nothing(Failure::Drained),
             };
             if let Some((failure, early)) = early.and_then(|early| Some((self.declined(&early)?, early))) {
                 let heard = failed(failure, open);
@@ -317,8 +321,8 @@ impl Sender<'_, '_> {
             let body = tokio::select! {
                 biased;
                 body = reply.deadline.within_until(patience, self.until, read) => body.ok().flatten(),
-                () = reply.client.gone() => return Heard::ClientGone,
-                () = reply.lifecycle.reached(Phase::Cancelled) => return Heard::Nothing(Failure::Drained),
+                () = reply.client.gone() => return UpstreamOutcome::ClientGone,
+                () = reply.lifecycle.reached(Phase::Cancelled) => return UpstreamOutcome::Nothing(Failure::Drained),
             };
             let body = body.unwrap_or_default();
             let failure = if is_refused || (may_be_the_key && says_key_is_refused(&body)) {
@@ -345,10 +349,10 @@ impl Sender<'_, '_> {
                 if let Failure::Declined { .. } = failure {
                     self.keep(SetAside::new(begun, keeps_usage, out, answer));
                 }
-                return Heard::Nothing(failure);
+                return UpstreamOutcome::Nothing(failure);
             }
         }
-        Heard::Begun { begun, keeps_usage }
+        UpstreamOutcome::Begun { begun, keeps_usage }
     }
 
     /// Keeps an answer while it is not known whether another provider takes the request.

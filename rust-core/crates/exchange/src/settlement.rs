@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use proofgate_ledger::record::Usage;
-use proofgate_limits::Used;
+use proofgate_limits::ActualUsage;
 use proofgate_prices::Price;
 use proofgate_upstream::pricing::{AskedFor, Bounds, Offer};
 
@@ -33,14 +33,14 @@ pub(crate) struct Account {
     /// Whether tools reach the provider of that attempt that it would run.
     gets_tools: bool,
     /// What attempts before may have used, about which nobody knows.
-    unsettled: Used,
+    unsettled: ActualUsage,
     /// Whether one of them may have been answered and paid for.
     has_unsettled: bool,
 }
 
 /// How the last attempt of an exchange ended.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Ended {
+pub struct LastAttempt {
     /// What its answer tells.
     pub usage: Option<Usage>,
     /// Whether its provider has done nothing, as far as it has said nothing else.
@@ -66,7 +66,7 @@ impl Account {
             reserved,
             price: offer.price,
             gets_tools: offer.gets_tools,
-            unsettled: Used::default(),
+            unsettled: ActualUsage::default(),
             has_unsettled: false,
         }
     }
@@ -106,9 +106,9 @@ impl Account {
     }
 
     /// What attempts before may have used, and this one as much as was set aside for it.
-    fn unsettled_besides(&self) -> Used {
+    fn unsettled_besides(&self) -> ActualUsage {
         let Reserved { tokens, cost, .. } = self.reserved;
-        Used {
+        ActualUsage {
             tokens: self.unsettled.tokens.saturating_add(tokens.unwrap_or(0)),
             cost: self.unsettled.cost.saturating_add(cost.unwrap_or(0)),
         }
@@ -122,7 +122,7 @@ impl Account {
     }
 
     /// What was used at least where no usage is told, if that is more than the reservation.
-    fn seen(&self, events: u64) -> Option<Used> {
+    fn seen(&self, events: u64) -> Option<ActualUsage> {
         let answer = self.seen_tokens(events)?;
         let bounds = &self.reserved.bounds;
         let asked = self.reserved.asked.at(self.gets_tools);
@@ -133,7 +133,7 @@ impl Account {
         };
         let price = self.price.as_deref();
         let cost = price.and_then(|price| asked.most(price, bounds)).unwrap_or(0);
-        Some(Used {
+        Some(ActualUsage {
             tokens: prompt.saturating_add(answer),
             // It may have been reserved at the price of a dearer provider.
             cost: cost.max(self.reserved.cost.unwrap_or(0)),
@@ -169,7 +169,7 @@ impl Account {
     }
 
     /// What the exchange is charged when its last attempt has ended.
-    pub(crate) fn charge(&self, ended: &Ended) -> Charge {
+    pub(crate) fn charge(&self, ended: &LastAttempt) -> Charge {
         let Reserved { bounds, .. } = &self.reserved;
         let has_money = self.reserved.cost.is_some();
         let (last, cost) = match ended.usage {
@@ -191,7 +191,7 @@ impl Account {
             }
         };
         let (tokens, cost) = match (last, self.unsettled) {
-            (_, Used { tokens: 0, cost: 0 }) => (last, cost),
+            (_, ActualUsage { tokens: 0, cost: 0 }) => (last, cost),
             (Some(tokens), before) => (
                 Some(tokens.saturating_add(before.tokens)),
                 Some(cost.unwrap_or(0).saturating_add(before.cost)),

@@ -15,7 +15,9 @@ use std::sync::Arc;
 
 use proofgate_base::workspace::recorded;
 use proofgate_json::Workspace;
-use proofgate_limits::{CredentialId, Demand, Grant, Limiter, Limits, Quotas, TenantId, TenantLimits, Used};
+use proofgate_limits::{
+    ActualUsage, CredentialId, Demand, Grant, Limiter, Limits, Quotas, TenantId, TenantLimits,
+};
 use proofgate_prices::Price;
 use proofgate_providers::{BodyText, Call, UsageReader};
 use proofgate_upstream::offered_tools::{CallTerms, OfferedTools};
@@ -27,7 +29,7 @@ use serde_json::Value;
 use self::client::{Chosen, End, Fate, chosen, fate};
 use self::served::Served;
 use self::vendor::Vendor;
-use crate::settlement::{Account, Charge, Ended, Reserved};
+use crate::settlement::{Account, Charge, LastAttempt, Reserved};
 
 const DOLLAR: u64 = 1_000_000_000;
 const NOW: u64 = 1_764_201_600_000_000;
@@ -198,7 +200,7 @@ impl Bench {
                 false => drop(reader.push(answer.to_string().as_bytes())),
             }
         }
-        let ended = Ended {
+        let ended = LastAttempt {
             usage: reader.usage().map(recorded),
             is_unused: fate.end == End::Refused,
             events: 0,
@@ -216,7 +218,7 @@ impl Bench {
         match tokens {
             Some(tokens) => self.limiter.settle(
                 open.grant,
-                Used {
+                ActualUsage {
                     tokens,
                     cost: cost.unwrap_or(0),
                 },

@@ -2,7 +2,7 @@
 
 use proofgate_base::client::Client;
 use proofgate_base::lifecycle::{Lifecycle, Phase};
-use proofgate_base::memory::{AT_ONCE, Budget, Buffer, Share};
+use proofgate_base::memory::{AT_ONCE, Budget, Buffer, MemoryReservation};
 use proofgate_base::rejection::Rejection;
 use proofgate_ledger::record::Coming;
 use proofgate_multipart::Boundary;
@@ -27,7 +27,7 @@ pub struct Upload {
     pub pending: Buffer,
     /// How many bytes have left, or were held when it was admitted.
     left: u64,
-    room: Share,
+    room: MemoryReservation,
     /// How long its client may send nothing, once it is admitted.
     patience: Duration,
 }
@@ -63,7 +63,7 @@ impl Upload {
             ended: false,
             pending: Buffer::new(budget),
             left: 0,
-            room: Share::new(budget),
+            room: MemoryReservation::new(budget),
             patience: terms.timeouts.client_body,
         }
     }

@@ -83,7 +83,7 @@ fn namespace_of(tenant: &str) -> Option<&str> {
 }
 
 /// How one request waits.
-pub struct Waiting<'w> {
+pub struct LimitWait<'w> {
     queues: &'w Rc<Queues>,
     tenant: &'w Arc<str>,
     patience: Duration,
@@ -92,10 +92,10 @@ pub struct Waiting<'w> {
     is_over: bool,
 }
 
-impl<'w> Waiting<'w> {
+impl<'w> LimitWait<'w> {
     /// A request that has not waited yet. `patience`: how long it may, in all.
     pub fn new(queues: &'w Rc<Queues>, tenant: &'w Arc<str>, patience: Duration) -> Self {
-        Waiting {
+        LimitWait {
             queues,
             tenant,
             patience,

@@ -11,7 +11,7 @@ use tokio::sync::mpsc::error::TryRecvError;
 use tokio::sync::oneshot;
 
 use super::document::Document;
-use super::room::Taken;
+use super::room::CopyPermit;
 use super::verdict::Verdict;
 
 /// One request that waits for a policy's verdict; dropped without one, the policy counts as dead.
@@ -27,7 +27,7 @@ pub struct PolicyRequest {
     pub endpoint: &'static str,
     pub document: Document,
     /// The copy's part of the budget.
-    pub _taken: Taken,
+    pub _taken: CopyPermit,
 }
 
 impl PolicyItem {

@@ -5,17 +5,17 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use proofgate_base::memory::{Budget, Exhausted, Share};
+use proofgate_base::memory::{Budget, Exhausted, MemoryReservation};
 
 /// What all copies for policies take of the budget. A copy may outlive its request, in the hands of a policy that is
 /// late, so who drops it gives its bytes back to a count, and the data-plane thread makes the share follow that.
 pub struct HookRoom {
-    share: RefCell<Share>,
+    share: RefCell<MemoryReservation>,
     taken: Arc<AtomicUsize>,
 }
 
 /// The bytes of one copy.
-pub struct Taken {
+pub struct CopyPermit {
     bytes: usize,
     of: Arc<AtomicUsize>,
 }
@@ -23,7 +23,7 @@ pub struct Taken {
 impl HookRoom {
     pub fn new(budget: &Rc<Budget>) -> Self {
         HookRoom {
-            share: RefCell::new(Share::new(budget)),
+            share: RefCell::new(MemoryReservation::new(budget)),
             taken: Arc::default(),
         }
     }
@@ -32,11 +32,11 @@ impl HookRoom {
     ///
     /// # Errors
     /// [`Exhausted`].
-    pub fn take(&self, bytes: usize) -> Result<Taken, Exhausted> {
+    pub fn take(&self, bytes: usize) -> Result<CopyPermit, Exhausted> {
         let all = self.taken.load(Ordering::Relaxed).saturating_add(bytes);
         self.share.borrow_mut().resize(all)?;
         self.taken.fetch_add(bytes, Ordering::Relaxed);
-        Ok(Taken {
+        Ok(CopyPermit {
             bytes,
             of: Arc::clone(&self.taken),
         })
@@ -49,7 +49,7 @@ impl HookRoom {
     }
 }
 
-impl Drop for Taken {
+impl Drop for CopyPermit {
     fn drop(&mut self) {
         self.of.fetch_sub(self.bytes, Ordering::Relaxed);
     }

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use proofgate_auth::Identity;
 use proofgate_base::answer::{AnswerOptions, write_response};
 use proofgate_base::approvals::Approval;
-use proofgate_base::client::{After, Client, ClientStream};
+use proofgate_base::client::{AfterExchange, Client, ClientStream};
 use proofgate_base::client_fields::ClientFields;
 use proofgate_base::deadline::Deadline;
 use proofgate_base::lifecycle::{Lifecycle, Phase};
@@ -76,9 +76,9 @@ pub async fn serve(gateway: Rc<Gateway>, stream: ClientStream, lifecycle: Lifecy
     };
     loop {
         match connection.turn().await {
-            After::Continue => {}
-            After::Close => return,
-            After::Linger => return Box::pin(connection.client.linger()).await,
+            AfterExchange::Continue => {}
+            AfterExchange::Close => return,
+            AfterExchange::Linger => return Box::pin(connection.client.linger()).await,
         }
     }
 }
@@ -153,7 +153,7 @@ impl Connection {
         self.lifecycle.phase() >= Phase::Retiring || self.oldest.is_some_and(|oldest| oldest <= now)
     }
 
-    async fn turn(&mut self) -> After {
+    async fn turn(&mut self) -> AfterExchange {
         self.scanner.reset();
         self.extra.clear();
         let length = match self.head().await {
@@ -198,14 +198,14 @@ impl Connection {
         body: Body,
         now: std::time::Instant,
         mut span: Span,
-    ) -> After {
+    ) -> AfterExchange {
         let close = !request.keep_alive || self.is_leaving(now);
         let RequestSoFar { family, observed, .. } = known;
         let tenant = &request.identity.tenant;
         let answered = match &request.route {
             Route::Call(..) | Route::Stored(_) => {
                 let Some(dialect) = request.route.dialect() else {
-                    return After::Close;
+                    return AfterExchange::Close;
                 };
                 let (in_path, stored) = match &request.route {
                     Route::Call(_, in_path) => (in_path.as_deref(), None),
@@ -273,7 +273,7 @@ impl Connection {
                 self.buffers.give_back(&self.gateway.spare);
                 return match self.client.restore(input, body.consumed) {
                     Ok(()) => after,
-                    Err(Exhausted) => After::Close,
+                    Err(Exhausted) => AfterExchange::Close,
                 };
             }
             Route::Models => {
@@ -485,9 +485,9 @@ impl Connection {
     }
 
     /// Answers a request that is not understood or not wanted; the connection cannot go on after it.
-    async fn unserved(&mut self, unserved: NoRequest, known: RequestSoFar, mut span: Span) -> After {
+    async fn unserved(&mut self, unserved: NoRequest, known: RequestSoFar, mut span: Span) -> AfterExchange {
         let NoRequest::Rejected(rejection) = unserved else {
-            return After::Close;
+            return AfterExchange::Close;
         };
         let refused = RejectedRequest {
             tenant: known.tenant.as_deref(),
@@ -512,20 +512,20 @@ impl Connection {
         self.send_measured(true, span).await
     }
 
-    async fn send_measured(&mut self, close: bool, mut span: Span) -> After {
+    async fn send_measured(&mut self, close: bool, mut span: Span) -> AfterExchange {
         let after = self.send_head(close).await;
         span.lap_now(Stage::ClientWrite);
         span.finish_now(&self.gateway.profiler);
         after
     }
 
-    async fn send_head(&mut self, close: bool) -> After {
+    async fn send_head(&mut self, close: bool) -> AfterExchange {
         let sent = self.client.send(&self.buffers.head).await;
         self.buffers.give_back(&self.gateway.spare);
         match sent {
-            Ok(()) if close => After::Linger,
-            Ok(()) => After::Continue,
-            Err(_) => After::Close,
+            Ok(()) if close => AfterExchange::Linger,
+            Ok(()) => AfterExchange::Continue,
+            Err(_) => AfterExchange::Close,
         }
     }
 }

@@ -87,7 +87,7 @@ fn tests(tests: &[AnalysedFeature<'_>]) -> String {
 #[cfg(test)]
 mod tests {
     use crate::batch::{Configured, Joining};
-    use crate::place::Place;
+    use crate::place::LogCursor;
     use proofgate_ledger::record::{
         AnalysedAnswer, AnalysedFeature, AnalysedWindow, Analysis, Config, ConfigId, Record, SettingsDigest,
     };
@@ -117,7 +117,7 @@ mod tests {
             record.encode_into(&mut payload).unwrap();
             joining.take(seq as u64, &payload).unwrap();
         }
-        joining.finish(Place::parse("0 0 0 0 ").unwrap())
+        joining.finish(LogCursor::parse("0 0 0 0 ").unwrap())
     }
 
     #[test]

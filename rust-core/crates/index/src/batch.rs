@@ -2,10 +2,10 @@
 
 use crate::analysed::Analysed;
 use crate::exchange::{
-    Attempt, Attributed, End, Exchange, Late, LateKind, RequestId, Verdict, day, time, whole,
+    Attempt, Attributed, End, Exchange, LateKind, LateRecord, RequestId, Verdict, day, time, whole,
 };
 use crate::names::Names;
-use crate::place::Place;
+use crate::place::LogCursor;
 use proofgate_ledger::Hash;
 use proofgate_ledger::record::{self, Admission, Completion, PolicyNote, Record, Rejection, SettingsDigest};
 use std::borrow::Cow;
@@ -48,11 +48,11 @@ impl Day {
 #[derive(Clone, Debug)]
 pub struct Batch {
     /// The place behind it.
-    pub place: Place,
+    pub place: LogCursor,
     /// The exchanges that begin in it, by the days since 1970-01-01 (UTC) at which they do.
     pub days: BTreeMap<i64, Day>,
     /// What it says of others, in the order of the records.
-    pub late: Vec<Late>,
+    pub late: Vec<LateRecord>,
     /// Its last record is a seal.
     pub sealed: bool,
     /// With how many records other logs ended, as it says: incarnation and number.
@@ -77,7 +77,7 @@ pub(crate) struct Joining {
     days: BTreeMap<i64, Day>,
     /// Where the admissions that have no end yet stand, by number.
     open: HashMap<u64, (i64, usize)>,
-    late: Vec<Late>,
+    late: Vec<LateRecord>,
     sealed: bool,
     ended: Vec<(String, u64)>,
     configured: Option<Configured>,
@@ -98,7 +98,7 @@ impl Joining {
             Record::Attempt(attempt) => self.attempt(attempt),
             Record::Completion(completion) => self.complete(completion),
             Record::Rejection(rejection) => self.reject(rejection),
-            Record::Aborted(aborted) => self.late.push(Late {
+            Record::Aborted(aborted) => self.late.push(LateRecord {
                 incarnation: Some(aborted.incarnation.as_ref().to_owned()),
                 admission: whole(aborted.admission),
                 id: aborted.id.as_ref().to_owned(),
@@ -136,7 +136,7 @@ impl Joining {
         Ok(())
     }
 
-    pub(crate) fn finish(self, place: Place) -> Batch {
+    pub(crate) fn finish(self, place: LogCursor) -> Batch {
         Batch {
             place,
             days: self.days,
@@ -195,7 +195,7 @@ impl Joining {
         let at = self.open.get(&attempt.admission).map(|(_, at)| *at);
         let begun = self.begun(attempt.incarnation.as_ref(), attempt.admission, &attempt.id);
         let (Some(of), Some(at)) = (begun, at) else {
-            self.late.push(Late {
+            self.late.push(LateRecord {
                 incarnation: attempt
                     .incarnation
                     .as_ref()
@@ -244,7 +244,7 @@ impl Joining {
         let verdict = Verdict::of_end(completion);
         let (Some(of), Some(at)) = (begun, at) else {
             let rules = rules(completion.policy.as_ref()).map(str::to_owned).collect();
-            self.late.push(Late {
+            self.late.push(LateRecord {
                 incarnation: completion
                     .incarnation
                     .as_ref()

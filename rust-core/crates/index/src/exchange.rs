@@ -180,7 +180,7 @@ pub struct End {
 
 /// What a record adds to an exchange that was admitted before the batch, or in another log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Late {
+pub struct LateRecord {
     /// The log that admitted it; none when it is the same.
     pub incarnation: Option<String>,
     /// Number of the admission there.

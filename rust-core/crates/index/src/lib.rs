@@ -9,7 +9,7 @@
 //! | what the analysis of answers found | `analysed` |
 //!
 //! Only what a verified checkpoint covers is handed out: a batch ends where the log's root is known to lead to the signed
-//! one. The volume is only read. Whoever keeps the rows keeps the [`Place`] of the batch with them, or after them, and goes
+//! one. The volume is only read. Whoever keeps the rows keeps the [`LogCursor`] of the batch with them, or after them, and goes
 //! on from there.
 #![forbid(unsafe_code)]
 
@@ -27,9 +27,9 @@ mod sums;
 pub use analysed::{Analysed, Window};
 pub use batch::{Batch, Configured, Day};
 pub use error::IndexError;
-pub use exchange::{Attempt, Attributed, End, Exchange, Late, LateKind, RequestId, Verdict};
+pub use exchange::{Attempt, Attributed, End, Exchange, LateKind, LateRecord, RequestId, Verdict};
 pub use minutes::{Held, Minutes};
-pub use place::Place;
+pub use place::LogCursor;
 pub use reader::{Limits, Reader};
 pub use signed::{SignedLog, signed_logs};
-pub use sums::{Sums, SumsKey};
+pub use sums::{ExchangeSums, SumsKey};

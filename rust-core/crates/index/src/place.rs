@@ -8,12 +8,12 @@ use proofgate_ledger::{Hash, Mmr};
 /// Where a reading of a log stands. Its text is one line: records, segment, offset and chain in decimal, and the peaks of
 /// the range in base64, the oldest first.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct LogCursor {
     pub(crate) mmr: Mmr,
     pub(crate) resume: ResumePlace,
 }
 
-impl Place {
+impl LogCursor {
     /// The records before it.
     #[must_use]
     pub fn size(&self) -> u64 {

@@ -7,9 +7,9 @@
 
 use crate::IndexError;
 use crate::batch::{Batch, Joining};
-use crate::place::Place;
+use crate::place::LogCursor;
 use proofgate_evidence::layout::parse_incarnation;
-use proofgate_evidence::log_reader::{Found, LogReader};
+use proofgate_evidence::log_reader::{LogItem, LogReader};
 use proofgate_evidence::segment_reader::Stored;
 use proofgate_evidence::{ReadStorage, TreeFile, Ulid};
 use proofgate_ledger::{
@@ -66,7 +66,7 @@ impl<'s> Reader<'s> {
         dir: &Path,
         note: &str,
         key: &VerifyingKey,
-        place: Option<&Place>,
+        place: Option<&LogCursor>,
         limits: Limits,
     ) -> Result<Self, IndexError> {
         let signed = Checkpoint::verify(note, key)?;
@@ -135,7 +135,7 @@ impl<'s> Reader<'s> {
     pub fn stretch(
         &mut self,
         mut take: impl FnMut(u64, &[u8]) -> Result<(), String>,
-    ) -> Result<Option<Place>, IndexError> {
+    ) -> Result<Option<LogCursor>, IndexError> {
         let start = self.mmr.size();
         if start >= self.signed.size {
             return Ok(None);
@@ -151,7 +151,7 @@ impl<'s> Reader<'s> {
             }
             take(stored.seq, payload).map_err(|reason| contradicted(&self.signed, reason))?;
         }
-        let place = self.log.resume_place().map(|resume| Place {
+        let place = self.log.resume_place().map(|resume| LogCursor {
             mmr: self.mmr.clone(),
             resume,
         });
@@ -161,7 +161,7 @@ impl<'s> Reader<'s> {
     }
 
     /// Requires that what was read so far leads to what was signed.
-    fn require_signed(&mut self, place: &Place) -> Result<(), IndexError> {
+    fn require_signed(&mut self, place: &LogCursor) -> Result<(), IndexError> {
         let (size, root) = (self.mmr.size(), self.mmr.root());
         let unlike = || {
             let reason = format!(
@@ -199,7 +199,7 @@ impl<'s> Reader<'s> {
 
     /// Hashes what follows a place up to the checkpoint, and returns the roots at which batches will end. That it leads to
     /// the signed root also shows that what stands before the place does.
-    fn read_ahead(&self, place: &Place) -> Result<VecDeque<(u64, Hash)>, IndexError> {
+    fn read_ahead(&self, place: &LogCursor) -> Result<VecDeque<(u64, Hash)>, IndexError> {
         let mut log = self.log_from(place)?;
         let mut mmr = place.mmr.clone();
         let mut roots = VecDeque::new();
@@ -224,7 +224,7 @@ impl<'s> Reader<'s> {
         Ok(roots)
     }
 
-    fn log_from(&self, place: &Place) -> Result<LogReader<'s>, IndexError> {
+    fn log_from(&self, place: &LogCursor) -> Result<LogReader<'s>, IndexError> {
         let mut log = LogReader::open(self.storage, &self.dir, self.incarnation)?;
         log.expect(self.signed.size);
         match log.start_at(&place.resume)? {
@@ -244,9 +244,9 @@ fn contradicted(signed: &Checkpoint, reason: String) -> IndexError {
 fn next_record(log: &mut LogReader<'_>, signed: &Checkpoint) -> Result<Stored, IndexError> {
     loop {
         match log.next()? {
-            Found::Record(stored) => return Ok(stored),
-            Found::Flaw(flaw) if flaw.residue => {}
-            Found::Flaw(flaw) => {
+            LogItem::Record(stored) => return Ok(stored),
+            LogItem::Flaw(flaw) if flaw.residue => {}
+            LogItem::Flaw(flaw) => {
                 let reason = format!(
                     "{} at byte {}, record {}: {}",
                     flaw.path.display(),
@@ -256,7 +256,7 @@ fn next_record(log: &mut LogReader<'_>, signed: &Checkpoint) -> Result<Stored, I
                 );
                 return Err(contradicted(signed, reason));
             }
-            Found::End => {
+            LogItem::End => {
                 let reason = format!(
                     "{} records were signed, and not all of them are there",
                     signed.size

@@ -9,7 +9,7 @@ const SPAN: i64 = 5 * 60_000_000;
 
 /// Sums over exchanges.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Sums {
+pub struct ExchangeSums {
     /// How many there are.
     pub exchanges: i64,
     /// Of these, how many were refused.
@@ -30,7 +30,7 @@ pub struct Sums {
     pub newest: Option<i64>,
 }
 
-impl Sums {
+impl ExchangeSums {
     fn add(&mut self, exchange: &Exchange) {
         let refused = exchange.verdict == Verdict::Refused;
         self.exchanges += 1;
@@ -57,8 +57,8 @@ pub type SumsKey = (i64, Option<u32>, Option<u32>);
 impl Day {
     /// What its exchanges add up to.
     #[must_use]
-    pub fn sums(&self) -> BTreeMap<SumsKey, Sums> {
-        let mut sums: BTreeMap<SumsKey, Sums> = BTreeMap::new();
+    pub fn sums(&self) -> BTreeMap<SumsKey, ExchangeSums> {
+        let mut sums: BTreeMap<SumsKey, ExchangeSums> = BTreeMap::new();
         for exchange in &self.exchanges {
             let key = (exchange.ts.div_euclid(SPAN), exchange.tenant, exchange.model);
             sums.entry(key).or_default().add(exchange);

@@ -7,7 +7,7 @@
 
 use proofgate_evidence::{FileStorage, ReadStorage, TREE};
 use proofgate_index::{
-    Batch, IndexError, LateKind, Limits, Place, Reader, RequestId, SignedLog, signed_logs,
+    Batch, IndexError, LateKind, Limits, LogCursor, Reader, RequestId, SignedLog, signed_logs,
 };
 use proofgate_ledger_testkit::{self as testkit, Promised, Worker, filled, reframe, small, start, vkey};
 use proofgate_wal::Storage;
@@ -26,7 +26,7 @@ fn logs(disk: &SimulatedDisk) -> Vec<SignedLog> {
     logs
 }
 
-fn open<'d>(disk: &'d SimulatedDisk, log: &SignedLog, place: Option<&Place>) -> Reader<'d> {
+fn open<'d>(disk: &'d SimulatedDisk, log: &SignedLog, place: Option<&LogCursor>) -> Reader<'d> {
     Reader::open(disk, &log.dir, &log.note, &vkey(), place, FEW).unwrap()
 }
 
@@ -85,11 +85,11 @@ fn a_reading_goes_on_from_the_text_of_any_place() {
     let (disk, _) = filled();
     let log = &logs(&disk)[0];
     let whole = read(&disk, log).unwrap();
-    let mut place: Option<Place> = None;
+    let mut place: Option<LogCursor> = None;
     let mut batches = Vec::new();
     // A reader for each batch, as if the process was killed behind each.
     while let Some(batch) = open(&disk, log, place.as_ref()).next().unwrap() {
-        place = Some(Place::parse(&batch.place.to_text()).unwrap());
+        place = Some(LogCursor::parse(&batch.place.to_text()).unwrap());
         batches.push(batch);
     }
     assert_eq!(joined(&batches), joined(&whole));
@@ -255,8 +255,8 @@ fn records_are_found_again_by_their_numbers_in_any_steps() {
 proptest::proptest! {
     #[test]
     fn any_text_is_a_place_or_is_refused(text in "[0-9A-Za-z+/= ]{0,120}") {
-        if let Ok(place) = Place::parse(&text) {
-            proptest::prop_assert_eq!(Place::parse(&place.to_text()).unwrap().to_text(), place.to_text());
+        if let Ok(place) = LogCursor::parse(&text) {
+            proptest::prop_assert_eq!(LogCursor::parse(&place.to_text()).unwrap().to_text(), place.to_text());
         }
     }
 }

@@ -6,7 +6,7 @@ use std::ops::Range;
 use proofgate_policy::Engine;
 use proofgate_providers::{Cut, Edit, JsonText, KeyNames, Written, within_json};
 
-use crate::masks::{Masked, Masks};
+use crate::masks::{MaskedSpan, Masks};
 use crate::singles::Single;
 use crate::spans::Redaction;
 use crate::texts::Text;
@@ -117,7 +117,7 @@ fn reached(json: &JsonText, range: &Range<usize>) -> Range<usize> {
 /// Adds what masks stand for, but for those of which a rule replaces a part.
 fn put_back<'m>(
     changes: &mut Vec<Change<'m>>,
-    masked: impl Iterator<Item = impl std::borrow::Borrow<Masked>>,
+    masked: impl Iterator<Item = impl std::borrow::Borrow<MaskedSpan>>,
     masks: &'m Masks,
 ) {
     let known = changes.len();

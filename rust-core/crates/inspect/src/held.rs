@@ -46,14 +46,14 @@ struct Event {
 
 /// Events in the order in which they came.
 #[derive(Debug, Default)]
-pub(crate) struct Held {
+pub(crate) struct HeldEvents {
     bytes: Vec<u8>,
     released: usize,
     events: VecDeque<Event>,
     parts: VecDeque<Part>,
 }
 
-impl Held {
+impl HeldEvents {
     pub(crate) fn clear(&mut self) {
         self.bytes.clear();
         self.released = 0;
@@ -101,7 +101,7 @@ impl Held {
         });
     }
 
-    /// Lends a whole answer, and takes the parts of it until [`Held::bring_back_whole`].
+    /// Lends a whole answer, and takes the parts of it until [`HeldEvents::bring_back_whole`].
     pub(crate) fn lend_whole(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.bytes)
     }
@@ -234,7 +234,7 @@ mod tests {
     use proofgate_policy::{Budget, Engine, PolicyConfig, Scope, Scratch};
     use proofgate_providers::Place;
 
-    use super::{Held, Part};
+    use super::{HeldEvents, Part};
     use crate::findings::{Findings, Rules};
     use crate::texts::Texts;
 
@@ -248,7 +248,8 @@ mod tests {
             budget: Budget::unlimited(),
             scratch: &mut scratch,
         };
-        let (mut held, mut texts, mut findings) = (Held::default(), Texts::default(), Findings::default());
+        let (mut held, mut texts, mut findings) =
+            (HeldEvents::default(), Texts::default(), Findings::default());
         let text = texts.number("0/content", 0, Scope::Answer).unwrap();
         let (mut stream, mut out) = (Vec::new(), Vec::new());
         for number in 0..10_000 {

@@ -85,7 +85,7 @@ pub(crate) fn is_plain(character: char) -> bool {
 
 /// A mask in a text.
 #[derive(Debug, Clone)]
-pub(crate) struct Masked {
+pub(crate) struct MaskedSpan {
     pub(crate) range: Range<usize>,
     /// Its number.
     pub(crate) mask: usize,
@@ -93,7 +93,7 @@ pub(crate) struct Masked {
 
 /// How much longer the answer at hand has become.
 #[derive(Debug, Default)]
-pub(crate) struct Growth(usize);
+pub(crate) struct AnswerGrowth(usize);
 
 /// Finds masks in one text, however that is cut into pieces.
 #[derive(Debug, Default)]
@@ -101,7 +101,7 @@ pub(crate) struct MaskScan {
     /// What may be the beginning of a mask, and where it stands in the text.
     rest: String,
     begin: usize,
-    found: VecDeque<Masked>,
+    found: VecDeque<MaskedSpan>,
 }
 
 impl MaskScan {
@@ -112,17 +112,17 @@ impl MaskScan {
     }
 
     /// Takes the next piece. What is at most the beginning of a mask is undecided behind it.
-    pub(crate) fn push(&mut self, piece: &str, masks: &Masks, growth: &mut Growth) {
+    pub(crate) fn push(&mut self, piece: &str, masks: &Masks, growth: &mut AnswerGrowth) {
         self.rest.push_str(piece);
         self.decide(masks, growth, false);
     }
 
     /// Decides everything, as if nothing followed.
-    pub(crate) fn end(&mut self, masks: &Masks, growth: &mut Growth) {
+    pub(crate) fn end(&mut self, masks: &Masks, growth: &mut AnswerGrowth) {
         self.decide(masks, growth, true);
     }
 
-    fn decide(&mut self, masks: &Masks, growth: &mut Growth, is_end: bool) {
+    fn decide(&mut self, masks: &Masks, growth: &mut AnswerGrowth, is_end: bool) {
         let mut at = 0;
         let left = loop {
             let rest = &self.rest[at..];
@@ -137,7 +137,7 @@ impl MaskScan {
                         growth.0 += more;
                         let begin = self.begin + at;
                         let range = begin + found.start()..begin + found.end();
-                        self.found.push_back(Masked { range, mask });
+                        self.found.push_back(MaskedSpan { range, mask });
                     }
                     at += found.end();
                 }
@@ -154,7 +154,7 @@ impl MaskScan {
     }
 
     /// The masks that touch `range`.
-    pub(crate) fn within(&self, range: &Range<usize>) -> impl Iterator<Item = &Masked> + Clone {
+    pub(crate) fn within(&self, range: &Range<usize>) -> impl Iterator<Item = &MaskedSpan> + Clone {
         let range = range.clone();
         let found = self.found.iter();
         found
@@ -163,7 +163,7 @@ impl MaskScan {
     }
 
     /// Forgets the masks that are not to be put back.
-    pub(crate) fn keep(&mut self, is_kept: impl Fn(&Masked) -> bool) {
+    pub(crate) fn keep(&mut self, is_kept: impl Fn(&MaskedSpan) -> bool) {
         self.found.retain(is_kept);
     }
 
@@ -176,12 +176,12 @@ impl MaskScan {
 
     /// Bytes of memory that is taken, for the most part.
     pub(crate) fn capacity(&self) -> usize {
-        self.rest.capacity() + self.found.capacity() * size_of::<Masked>()
+        self.rest.capacity() + self.found.capacity() * size_of::<MaskedSpan>()
     }
 }
 
 /// The masks in a text that came at once.
-pub(crate) fn masks_in(text: &str, masks: &Masks, growth: &mut Growth) -> Vec<Masked> {
+pub(crate) fn masks_in(text: &str, masks: &Masks, growth: &mut AnswerGrowth) -> Vec<MaskedSpan> {
     let mut scan = MaskScan::default();
     scan.push(text, masks, growth);
     scan.end(masks, growth);

@@ -9,7 +9,7 @@ use crate::counts::Counts;
 use crate::denial::Denial;
 use crate::findings::{Findings, Rules};
 use crate::guard::CallGuard;
-use crate::held::{Held, Part};
+use crate::held::{HeldEvents, Part};
 use crate::marked::WholeScan;
 use crate::masks::Masks;
 use crate::spans::Spans;
@@ -263,7 +263,7 @@ impl ResponseInspector {
 struct Inspection {
     dialect: Dialect,
     texts: Texts,
-    held: Held,
+    held: HeldEvents,
     findings: Findings,
     /// A whole answer of no known shape, which is scanned at its end.
     whole: Option<Whole>,
@@ -285,7 +285,7 @@ impl Inspection {
         Inspection {
             dialect,
             texts: Texts::default(),
-            held: Held::default(),
+            held: HeldEvents::default(),
             findings: Findings::default(),
             whole: None,
             is_told: false,

@@ -8,7 +8,7 @@ use proofgate_policy::{Scope, Step};
 use crate::denial::Denial;
 use crate::findings::{Findings, Rules, TOGETHER};
 use crate::marked::WholeScan;
-use crate::masks::Masked;
+use crate::masks::MaskedSpan;
 use crate::spans::Spans;
 
 /// What scanning a text costs at least, in bytes of a longer one.
@@ -21,7 +21,7 @@ pub(crate) struct Single {
     scope: Scope,
     pub(crate) spans: Spans,
     /// Masks that are put back.
-    pub(crate) masked: Vec<Masked>,
+    pub(crate) masked: Vec<MaskedSpan>,
 }
 
 /// All of them, by their numbers.
@@ -63,7 +63,7 @@ impl Singles {
     pub(crate) fn scan(
         &mut self,
         (value, scope): (&str, Scope),
-        mut masked: Vec<Masked>,
+        mut masked: Vec<MaskedSpan>,
         rules: &mut Rules<'_>,
         findings: &mut Findings,
     ) -> Result<Option<usize>, Denial> {
@@ -111,7 +111,7 @@ impl Singles {
         self.bytes -= value.len();
     }
 
-    fn push(&mut self, (value, scope): (&str, Scope), spans: Spans, masked: Vec<Masked>) -> usize {
+    fn push(&mut self, (value, scope): (&str, Scope), spans: Spans, masked: Vec<MaskedSpan>) -> usize {
         self.bytes += value.len();
         self.singles.push(Single {
             value: value.to_owned(),

@@ -14,7 +14,7 @@ use proofgate_providers::{JsonText, KeyNames};
 use crate::denial::Denial;
 use crate::findings::{Findings, Rules, TOGETHER, sort};
 use crate::marked::{PieceScan, WholeScan};
-use crate::masks::{Growth, MaskScan, Masked, Masks, masks_in};
+use crate::masks::{AnswerGrowth, MaskScan, MaskedSpan, Masks, masks_in};
 use crate::singles::{Single, Singles};
 use crate::spans::Spans;
 
@@ -76,7 +76,7 @@ impl Text {
     }
 
     /// The masks in `range` that are put back: none of which a rule replaces a part.
-    pub(crate) fn masked(&self, range: &Range<usize>) -> impl Iterator<Item = &Masked> + Clone {
+    pub(crate) fn masked(&self, range: &Range<usize>) -> impl Iterator<Item = &MaskedSpan> + Clone {
         self.masked
             .within(range)
             .filter(|masked| !self.spans.touch(&masked.range))
@@ -214,7 +214,7 @@ pub(crate) struct Texts {
     in_blocks: bool,
     /// What is put back in a stream, and how much longer that has made it.
     masks: Option<Masks>,
-    growth: Growth,
+    growth: AnswerGrowth,
     /// The number of the event whose pieces come.
     event: usize,
     /// Texts that are ended, and how far the scan of the next one is, if it is scanned at its end.
@@ -230,7 +230,7 @@ impl Texts {
         self.at_end = at_end;
         self.in_blocks = in_blocks;
         self.masks = None;
-        self.growth = Growth::default();
+        self.growth = AnswerGrowth::default();
         self.ended = 0;
         self.scan = WholeScan::default();
     }

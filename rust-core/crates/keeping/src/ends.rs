@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound::{Excluded, Unbounded};
 
 /// What is known of a log that somebody has signed for.
-pub(crate) struct Told<'r> {
+pub(crate) struct SignedLog<'r> {
     pub(crate) incarnation: Ulid,
     /// What it says; `None` where it was not read.
     pub(crate) rules: Option<&'r Rules>,
@@ -29,7 +29,7 @@ pub(crate) struct Ends {
 
 impl Ends {
     /// Of the logs of a shard, the oldest first. One that others name, and that is not among them, is in doubt.
-    pub(crate) fn of<'r>(logs: impl Iterator<Item = Told<'r>>) -> Self {
+    pub(crate) fn of<'r>(logs: impl Iterator<Item = SignedLog<'r>>) -> Self {
         let (mut ends, mut there, mut named) = (Self::default(), BTreeSet::new(), BTreeSet::new());
         for log in logs {
             there.insert(log.incarnation);

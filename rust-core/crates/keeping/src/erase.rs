@@ -4,7 +4,7 @@
 use crate::anchors::not_anchored;
 use crate::ends::Ends;
 use crate::lock::lock;
-use crate::logs::{self, Is, Log, Standing, ends, held_ends, held_since, standing};
+use crate::logs::{self, Is, Log, LogState, ends, held_ends, held_since, standing};
 use crate::policy::{Policy, at, is_over};
 use crate::reason::{Reason, damaged, reason};
 use crate::statements::state_holds;
@@ -128,7 +128,7 @@ pub fn plan_erasure(
                 concerned.take(seq, record, request, &holds);
             }
         })?;
-        let standings: Vec<Standing> = (0..logs.len())
+        let standings: Vec<LogState> = (0..logs.len())
             .map(|at| standing(&logs, at, request.key))
             .collect();
         let ends = ends(&logs, &standings);
@@ -325,7 +325,7 @@ fn plan_log(
     keeping: &VerifyingKey,
     request: &Request<'_>,
     (logs, at, ends): (&[Log], usize, &Ends),
-    (mut concerned, standing): (Concerned, Standing),
+    (mut concerned, standing): (Concerned, LogState),
 ) -> Result<Option<PlannedErasure>, KeepingError> {
     let log = &logs[at];
     let read = match &log.is {
@@ -335,7 +335,7 @@ fn plan_log(
         }
         Is::There(read, _) => read,
     };
-    let Standing {
+    let LogState {
         ended,
         doubts: mut why,
     } = standing;

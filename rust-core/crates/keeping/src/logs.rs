@@ -1,7 +1,7 @@
 //! The logs of a shard, each read from its beginning, and why of one nobody knows what it held. Whoever writes the volume
 //! without a key can put others in the place of records that no checkpoint covers, and take logs away.
 
-use crate::ends::{Ends, Told, names};
+use crate::ends::{Ends, SignedLog, names};
 use crate::reason::{Reason, reason};
 use crate::survey::{HeldEnd, Survey, survey};
 use crate::{Hold, Keeper, KeepingError};
@@ -140,7 +140,7 @@ pub(crate) fn removal_of(
 }
 
 /// How a log stands among those of its shard.
-pub(crate) struct Standing {
+pub(crate) struct LogState {
     /// It is sealed, or a later log has recorded its end.
     pub(crate) ended: bool,
     /// Why nobody knows what it holds, or held.
@@ -148,9 +148,9 @@ pub(crate) struct Standing {
 }
 
 /// How the log at a position stands.
-pub(crate) fn standing(logs: &[Log], at: usize, key: &VerifyingKey) -> Standing {
+pub(crate) fn standing(logs: &[Log], at: usize, key: &VerifyingKey) -> LogState {
     let Is::There(read, refused) = &logs[at].is else {
-        return Standing {
+        return LogState {
             ended: true,
             doubts: Vec::new(),
         };
@@ -172,13 +172,13 @@ pub(crate) fn standing_of(
     claims: &[(Predecessor, bool)],
     newest: bool,
     key: &VerifyingKey,
-) -> Standing {
+) -> LogState {
     let mut doubts = Vec::new();
     let ended = read.rules.sealed() || claims.iter().any(|(_, ended)| *ended);
     // All else would follow from it.
     if let Some(damage) = &read.damage {
         doubts.push(reason("damaged", format!("{damage}: run fsck")));
-        return Standing { ended, doubts };
+        return LogState { ended, doubts };
     }
     let foreign = |end: &Checkpoint| key.for_origin(&end.origin).is_err();
     if read.end.as_ref().is_some_and(foreign) {
@@ -194,13 +194,13 @@ pub(crate) fn standing_of(
             "no checkpoint by the ledger's key covers all of its records: run fsck",
         ));
     }
-    Standing { ended, doubts }
+    LogState { ended, doubts }
 }
 
 /// Where the exchanges of these logs ended, of which these are known how they stand.
-pub(crate) fn ends(logs: &[Log], standings: &[Standing]) -> Ends {
+pub(crate) fn ends(logs: &[Log], standings: &[LogState]) -> Ends {
     let known = logs.iter().zip(standings).filter(|(log, _)| log.is_known());
-    Ends::of(known.map(|(log, standing)| Told {
+    Ends::of(known.map(|(log, standing)| SignedLog {
         incarnation: log.incarnation,
         rules: log.rules(),
         is_doubtful: !standing.doubts.is_empty(),

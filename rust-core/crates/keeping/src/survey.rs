@@ -5,7 +5,7 @@ use crate::hold::Hold;
 use proofgate_evidence::checkpoint_file::{self, CHECKPOINT};
 use proofgate_evidence::frame::frame_bytes;
 use proofgate_evidence::layout::parse_incarnation;
-use proofgate_evidence::log_reader::{Found, LogReader};
+use proofgate_evidence::log_reader::{LogItem, LogReader};
 use proofgate_evidence::rules::Rules;
 use proofgate_evidence::{EvidenceError, ReadStorage, Ulid, prove};
 use proofgate_ledger::record::Record;
@@ -181,13 +181,13 @@ impl Survey {
         let mut flaw: Option<(u64, String)> = None;
         loop {
             let stored = match log.next()? {
-                Found::End => return Ok(()),
-                Found::Flaw(found) if found.residue => continue,
-                Found::Flaw(found) => {
+                LogItem::End => return Ok(()),
+                LogItem::Flaw(found) if found.residue => continue,
+                LogItem::Flaw(found) => {
                     flaw.get_or_insert((found.seq, found.reason));
                     continue;
                 }
-                Found::Record(stored) => stored,
+                LogItem::Record(stored) => stored,
             };
             if flaw.is_some() || stored.seq != mmr.size() {
                 let (seq, reason) = flaw.unwrap_or((mmr.size(), "it is missing".to_owned()));

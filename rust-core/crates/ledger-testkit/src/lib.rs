@@ -29,7 +29,7 @@ pub use tamper::{archive, flip, forge, reframe, renamed, set_back, take_away};
 pub use worker::Worker;
 
 use proofgate_evidence::frame::{SEGMENT_HEADER, frame_bytes};
-use proofgate_evidence::log_reader::{Found, LogReader};
+use proofgate_evidence::log_reader::{LogItem, LogReader};
 use proofgate_ledger::record::ConfigDigests;
 use proofgate_ledger::{Hash, LedgerError, Mmr, SigningKey, VerifyingKey, leaf_hash};
 use proofgate_wal::{FileStorage, Incarnation, Options, Shard, Storage, Ulid, succession};
@@ -81,7 +81,7 @@ pub fn terms(key: &SigningKey, options: Options) -> succession::Terms<'_> {
 pub fn records(disk: &dyn Storage, dir: &Path, incarnation: Ulid) -> Vec<Vec<u8>> {
     let mut log = LogReader::open(disk, dir, incarnation).unwrap();
     let mut records = Vec::new();
-    while let Found::Record(stored) = log.next().unwrap() {
+    while let LogItem::Record(stored) = log.next().unwrap() {
         records.push(log.payload(&stored).to_vec());
     }
     records

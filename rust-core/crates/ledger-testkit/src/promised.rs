@@ -2,7 +2,7 @@
 
 use crate::{key, root_of, shard, vkey};
 use proofgate_ledger::Checkpoint;
-use proofgate_wal::{Left, Recovered, Storage, Ulid, WalError, recovery};
+use proofgate_wal::{PreviousLog, Recovered, Storage, Ulid, WalError, recovery};
 use std::path::PathBuf;
 
 /// What a successor finds on the shard.
@@ -10,9 +10,9 @@ use std::path::PathBuf;
 pub struct Inspected(pub Recovered);
 
 impl std::ops::Deref for Inspected {
-    type Target = Left;
+    type Target = PreviousLog;
 
-    fn deref(&self) -> &Left {
+    fn deref(&self) -> &PreviousLog {
         &self.0.newest
     }
 }

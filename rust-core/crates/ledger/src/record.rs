@@ -298,7 +298,7 @@ pub struct Admission<'a> {
 /// Whether a provider can have acted on what it was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Sent {
+pub enum SendOutcome {
     /// It cannot: not all of the request left.
     No,
     /// It can: all of it left, and nothing was answered.
@@ -336,7 +336,7 @@ pub struct Attempt<'a> {
     /// Status that the attempt before was answered with, if it was.
     pub failed_status: Option<u16>,
     /// Whether the provider of the attempt before can have acted on it.
-    pub failed_sent: Sent,
+    pub failed_sent: SendOutcome,
     /// Names of the fields that were left out because its provider's API has none for them; absent when none were.
     #[serde(borrow, default, skip_serializing_if = "Vec::is_empty")]
     pub dropped: Vec<Cow<'a, str>>,
@@ -452,7 +452,7 @@ fn is_standard(tier: &Option<TierName>) -> bool {
 /// What became of a body that was to be stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kept {
+pub enum PayloadOutcome {
     /// It is stored.
     Stored,
     /// It is longer than what is stored of a body.
@@ -467,7 +467,7 @@ pub enum Kept {
     Interrupted,
 }
 
-impl Kept {
+impl PayloadOutcome {
     /// Its name in records.
     #[must_use]
     pub fn as_str(self) -> &'static str {
@@ -486,9 +486,9 @@ impl Kept {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Payloads {
     /// What the client sent.
-    pub request: Kept,
+    pub request: PayloadOutcome,
     /// What it was answered.
-    pub response: Kept,
+    pub response: PayloadOutcome,
 }
 
 /// The end of an admitted exchange; written before the last byte of the response.

@@ -4,9 +4,9 @@ use proofgate_ledger::LedgerError;
 use proofgate_ledger::commitment::{BodyDigest, Salted, commit, salt_id};
 use proofgate_ledger::record::{
     Aborted, Admission, AnalysedAnswer, AnalysedFeature, AnalysedWindow, Analysis, Attempt, Attribution,
-    Coming, Completion, Config, ConfigId, EndUserId, Gap, Kept, MAX_RECORD, Open, Outcome, Payloads,
-    PolicyNote, Predecessor, Received, Record, Rejection, SaltId, Seal, Sent, SettingsDigest, ShredKeyId,
-    Takeover, TraceId, Usage, parse,
+    Coming, Completion, Config, ConfigId, EndUserId, Gap, MAX_RECORD, Open, Outcome, PayloadOutcome,
+    Payloads, PolicyNote, Predecessor, Received, Record, Rejection, SaltId, Seal, SendOutcome,
+    SettingsDigest, ShredKeyId, Takeover, TraceId, Usage, parse,
 };
 
 /// The whole record as `serde_json` writes it.
@@ -156,8 +156,8 @@ fn kinds() -> Vec<(Record<'static>, &'static str)> {
                 bytes: 99,
                 response: [0; 32],
                 payloads: Some(Payloads {
-                    request: Kept::Stored,
-                    response: Kept::TooLarge,
+                    request: PayloadOutcome::Stored,
+                    response: PayloadOutcome::TooLarge,
                 }),
                 usage: Some(Usage {
                     prompt_tokens: 4,
@@ -407,7 +407,7 @@ fn kinds() -> Vec<(Record<'static>, &'static str)> {
                 upstream_model: "m".into(),
                 failure: "upstream_declined".into(),
                 failed_status: Some(429),
-                failed_sent: Sent::Answered,
+                failed_sent: SendOutcome::Answered,
                 dropped: Vec::new(),
                 dropped_unnamed: 0,
                 config: ConfigId([0xab; 8]),

@@ -3,14 +3,14 @@
 
 mod support;
 
-use proofgate_limits::{Admitted, Limit, Part, Replay, SubjectName, Totals};
+use proofgate_limits::{AdmittedReservation, Limit, Part, Replay, SubjectName, Totals};
 use proofgate_wal::simulated::SimulatedDisk;
 use support::{KEY, SECOND, START, file, start};
 
 const DAY_SECONDS: u64 = 86_400;
 
-fn admitted(seq: u64, ts: u64, reserved: u64) -> Admitted<'static> {
-    Admitted {
+fn admitted(seq: u64, ts: u64, reserved: u64) -> AdmittedReservation<'static> {
+    AdmittedReservation {
         seq,
         ts,
         tenant: "acme",

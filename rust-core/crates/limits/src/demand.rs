@@ -28,14 +28,14 @@ impl From<u64> for Demand<'_> {
 
 /// What a request has used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Used {
+pub struct ActualUsage {
     /// Tokens of its prompt and its answer.
     pub tokens: u64,
     /// Nanodollars.
     pub cost: u64,
 }
 
-impl Used {
+impl ActualUsage {
     /// What is booked of it.
     #[inline]
     pub(crate) fn booked(self, money_counted: bool) -> Self {
@@ -56,7 +56,7 @@ impl Used {
 }
 
 /// Tokens alone, at no cost.
-impl From<u64> for Used {
+impl From<u64> for ActualUsage {
     fn from(tokens: u64) -> Self {
         Self { tokens, cost: 0 }
     }

@@ -50,15 +50,15 @@ mod usage;
 mod window;
 
 pub use config::{CredentialHex, CredentialId, Limits, ModelBudget};
-pub use demand::{Demand, MAX_COST, MAX_TOKENS, Used};
+pub use demand::{ActualUsage, Demand, MAX_COST, MAX_TOKENS};
 pub use exceeded::{Exceeded, Limit, Scope, dollars};
 pub use foreign::Foreign;
 pub use limiter::{Grant, Limiter, TenantId};
 pub use quotas::{Quotas, TenantLimits};
-pub use replay::{Admitted, Replay};
+pub use replay::{AdmittedReservation, Replay};
 pub use report::{Counted, Report};
 pub use snapshot::{Changes, IN_FLIGHT_FRESH_SECONDS, Origin, Snapshot};
-pub use standing::Standing;
+pub use standing::LimitStatus;
 pub use stepped::{Periods, Stepped};
 pub use subject::Totals;
 pub use usage::{Part, SubjectName, Usage};

@@ -10,11 +10,11 @@ pub use grant::Grant;
 
 use crate::MICROS;
 use crate::config::{Ceilings, CredentialId};
-use crate::demand::{Demand, MAX_COST, MAX_TOKENS, Used};
+use crate::demand::{ActualUsage, Demand, MAX_COST, MAX_TOKENS};
 use crate::exceeded::{Exceeded, Scope};
 use crate::moment::Moment;
 use crate::quotas::{Quotas, TenantLimits};
-use crate::standing::Standing;
+use crate::standing::LimitStatus;
 use crate::subject::{Consumption, Subject, Totals, waits_longer};
 use crate::usage::{Part, SubjectName};
 use crate::window::Window;
@@ -197,7 +197,7 @@ impl Limiter {
                 unrecorded: NONE,
                 at: self.now,
                 moment,
-                reserved: Used::default(),
+                reserved: ActualUsage::default(),
                 money_counted: false,
             });
         };
@@ -211,7 +211,7 @@ impl Limiter {
             None => u64::MAX,
             Some(cost) => cost.min(MAX_COST),
         };
-        let asked = Used {
+        let asked = ActualUsage {
             tokens: demand.tokens,
             cost,
         };
@@ -256,7 +256,7 @@ impl Limiter {
             model,
             shared: self.tenants[at].shared,
             at: moment,
-            used: Used {
+            used: ActualUsage {
                 tokens: asked.tokens.min(MAX_TOKENS),
                 cost,
             },
@@ -304,7 +304,7 @@ impl Limiter {
         if !grant.money_counted {
             return true;
         }
-        let more = Used {
+        let more = ActualUsage {
             tokens: 0,
             cost: cost.min(MAX_COST),
         };
@@ -345,13 +345,13 @@ impl Limiter {
     /// Ends a request that used so much: it replaces its reservation. What was used beyond it is booked now; what was not
     /// used is given back in the second in which it was reserved.
     #[inline]
-    pub fn settle(&mut self, mut grant: Grant, used: impl Into<Used>, now: u64) {
+    pub fn settle(&mut self, mut grant: Grant, used: impl Into<ActualUsage>, now: u64) {
         let moment = self.tell(now);
         if grant.tenant == NONE {
             return;
         }
         self.forget_unrecorded(&mut grant);
-        let used: Used = used.into();
+        let used: ActualUsage = used.into();
         let used = used.booked(grant.money_counted);
         let (unused, beyond) = (grant.reserved.beyond(used), used.beyond(grant.reserved));
         let booked = self.booked_at(grant.moment);
@@ -362,7 +362,7 @@ impl Limiter {
                 own.take_left(grant.moment, share.of(unused));
             });
             let beyond = share.of(beyond);
-            if beyond != Used::default() && share.subject != NONE {
+            if beyond != ActualUsage::default() && share.subject != NONE {
                 if beyond.tokens > 0 {
                     self.ensure_window(share.subject, moment);
                 }
@@ -398,19 +398,19 @@ impl Limiter {
     }
 
     /// What is left to a tenant and a key now, for the headers of an answer.
-    pub fn standing(&mut self, tenant: TenantId, key: CredentialId, now: u64) -> Standing<'_> {
+    pub fn standing(&mut self, tenant: TenantId, key: CredentialId, now: u64) -> LimitStatus<'_> {
         let moment = self.tell(now);
         let at = tenant.0 as usize;
         let key = match self.tenants[at].counted() {
-            None => return Standing::new(&[], moment.second),
+            None => return LimitStatus::new(&[], moment.second),
             Some(quotas) if quotas.keys_counted => self.key_subject(at, key),
             Some(_) => NONE,
         };
         let tenant = &self.tenants[at];
         let Some(limits) = tenant.counted() else {
-            return Standing::new(&[], moment.second);
+            return LimitStatus::new(&[], moment.second);
         };
-        let mut standing = Standing::new(&limits.policies, moment.second);
+        let mut standing = LimitStatus::new(&limits.policies, moment.second);
         let subject = &mut self.subjects[tenant.subject as usize];
         standing.add(
             Scope::Tenant,
@@ -643,7 +643,7 @@ impl Limiter {
         tenant: usize,
         key: u32,
         (model, budget): (u32, Option<Ceilings>),
-        asked: Used,
+        asked: ActualUsage,
         time: (Moment, u64),
     ) -> Option<Exceeded> {
         let of_namespace = self.exceeded_shared(tenant, asked, time);

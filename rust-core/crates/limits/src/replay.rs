@@ -1,6 +1,6 @@
 //! What a dead incarnation consumed after its last snapshot, from its ledger.
 
-use crate::demand::Used;
+use crate::demand::ActualUsage;
 use crate::moment::Moment;
 use crate::snapshot::Snapshot;
 use crate::usage::{Part, SubjectName, Usage};
@@ -38,15 +38,15 @@ struct Open {
     model: Option<Arc<str>>,
     /// What it shares with others of its namespace.
     shared: Option<SubjectName>,
-    reserved: Used,
+    reserved: ActualUsage,
 }
 
 /// What of a use counts for a subject.
-type Share = fn(Used) -> Used;
+type Share = fn(ActualUsage) -> ActualUsage;
 
 /// An exchange that reserved something, as its admission record tells it.
 #[derive(Clone, Copy, Debug)]
-pub struct Admitted<'r> {
+pub struct AdmittedReservation<'r> {
     /// Number of the record.
     pub seq: u64,
     /// Unix microseconds.
@@ -79,10 +79,10 @@ impl Replay {
     }
 
     /// An admission that reserved tokens; those that reserved none (`null`) are not to be told.
-    pub fn admission(&mut self, admitted: &Admitted<'_>) {
+    pub fn admission(&mut self, admitted: &AdmittedReservation<'_>) {
         let seq = admitted.seq;
         let second = self.pass(seq, admitted.ts);
-        let reserved = Used {
+        let reserved = ActualUsage {
             tokens: admitted.reserved,
             cost: admitted.reserved_cost.unwrap_or(0),
         };
@@ -104,7 +104,7 @@ impl Replay {
 
     /// The completion of the exchange whose admission has the number `admission`. `charged` is what it used, or `None` when
     /// its reservation stands.
-    pub fn completion(&mut self, seq: u64, ts: u64, admission: u64, charged: Option<Used>) {
+    pub fn completion(&mut self, seq: u64, ts: u64, admission: u64, charged: Option<ActualUsage>) {
         self.pass(seq, ts);
         let second = self.latest / MICROS;
         let Some(open) = self.open.remove(&admission) else {
@@ -118,14 +118,14 @@ impl Replay {
         let beyond = charged.beyond(open.reserved);
         self.each(&open, |usage, _, share| {
             usage.release(open.second, share(unused));
-            if share(beyond) != Used::default() {
+            if share(beyond) != ActualUsage::default() {
                 usage.book(second, 0, share(beyond));
             }
         });
     }
 
     /// A request that was refused after it had passed the limits and that counts as a request all the same: what
-    /// [`crate::Limiter::refund`] does with `keep_request`. `shared_plan`: as in [`Admitted`].
+    /// [`crate::Limiter::refund`] does with `keep_request`. `shared_plan`: as in [`AdmittedReservation`].
     pub fn counted_rejection(
         &mut self,
         seq: u64,
@@ -142,10 +142,10 @@ impl Replay {
                 key,
                 model: None,
                 shared: self.shared(tenant, shared_plan),
-                reserved: Used::default(),
+                reserved: ActualUsage::default(),
             };
             self.each(&refused, |usage, requests, _| {
-                usage.book(second, requests, Used::default());
+                usage.book(second, requests, ActualUsage::default());
             });
         }
     }
@@ -207,7 +207,7 @@ impl Replay {
     /// Changes what each subject of an exchange has used: it is told how many requests count for it, and its share of a use.
     fn each(&mut self, open: &Open, change: impl Fn(&mut Usage, u32, Share)) {
         let whole: Share = |used| used;
-        let cost_alone: Share = |used| Used { tokens: 0, ..used };
+        let cost_alone: Share = |used| ActualUsage { tokens: 0, ..used };
         let of_tenant = |part| SubjectName {
             tenant: Arc::clone(&open.tenant),
             part,

@@ -2,7 +2,7 @@
 
 use crate::CredentialId;
 use crate::config::Ceilings;
-use crate::demand::Used;
+use crate::demand::ActualUsage;
 use crate::exceeded::Limit;
 use crate::limiter::{Limiter, TenantId};
 use crate::moment::Moment;
@@ -69,7 +69,7 @@ impl Limiter {
 fn counted(ceilings: &Ceilings, totals: &Totals, now: Moment, shown: impl Fn(Limit) -> bool) -> Vec<Counted> {
     let limits = Limit::ALL.into_iter().filter(|limit| shown(*limit));
     let counted = limits.map(|limit| {
-        let (value, used, _) = totals.of(limit, ceilings, Used::default());
+        let (value, used, _) = totals.of(limit, ceilings, ActualUsage::default());
         Counted {
             limit,
             used,

@@ -2,7 +2,7 @@
 
 use crate::DAY_SECONDS;
 use crate::config::Ceilings;
-use crate::demand::Used;
+use crate::demand::ActualUsage;
 use crate::exceeded::{Limit, Scope};
 use crate::moment::Moment;
 use crate::policies;
@@ -25,13 +25,13 @@ struct Left {
 
 /// What is left of every limit of a tenant and a key at one moment.
 #[derive(Clone, Debug)]
-pub struct Standing<'a> {
+pub struct LimitStatus<'a> {
     policies: &'a [u8],
     second: u64,
     left: [Option<Left>; 18],
 }
 
-impl<'a> Standing<'a> {
+impl<'a> LimitStatus<'a> {
     pub(crate) fn new(policies: &'a [u8], second: u64) -> Self {
         Self {
             policies,
@@ -51,7 +51,7 @@ impl<'a> Standing<'a> {
         let second = self.second;
         let leaves_in = |held: u64| held.saturating_add(HELD_SECONDS).saturating_sub(second);
         for (limit, value) in policies::set(ceilings) {
-            let (_, used, _) = totals.of(limit, ceilings, Used::default());
+            let (_, used, _) = totals.of(limit, ceilings, ActualUsage::default());
             let (more_in, reset_in) = match limit {
                 Limit::Concurrency => (None, 0),
                 Limit::TokensPerDay | Limit::MoneyPerDay => {

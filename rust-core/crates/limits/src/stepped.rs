@@ -3,7 +3,7 @@
 //! A clock that was set takes its tenants' days with it: it leaves one that has begun, and may come to it again. So what
 //! was consumed there is remembered when the clock is set, and counts again once it is back, whichever way it went.
 
-use crate::demand::Used;
+use crate::demand::ActualUsage;
 use crate::moment::Moment;
 
 /// Days and months that are remembered of one subject: more than anybody sets a clock by hand.
@@ -31,7 +31,7 @@ impl Periods {
         self.day_tokens == 0 && self.day_cost == 0 && self.month_cost == 0
     }
 
-    fn take(&mut self, at: Moment, used: Used) {
+    fn take(&mut self, at: Moment, used: ActualUsage) {
         if self.day == at.day {
             self.day_tokens = self.day_tokens.saturating_sub(used.tokens);
             self.day_cost = self.day_cost.saturating_sub(used.cost);
@@ -106,7 +106,7 @@ impl Stepped {
     }
 
     /// Takes back what was not used of a reservation of a day that was left.
-    pub(crate) fn take(&mut self, at: Moment, used: Used) {
+    pub(crate) fn take(&mut self, at: Moment, used: ActualUsage) {
         for left in &mut self.left {
             left.take(at, used);
         }

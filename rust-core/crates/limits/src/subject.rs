@@ -2,7 +2,7 @@
 
 use crate::MICROS;
 use crate::config::Ceilings;
-use crate::demand::Used;
+use crate::demand::ActualUsage;
 use crate::exceeded::{Exceeded, Limit, RESERVED_WAIT, Scope};
 use crate::moment::Moment;
 use crate::stepped::{Periods, Stepped};
@@ -23,7 +23,7 @@ pub(crate) struct Consumption {
     /// Nanodollars.
     month_cost: u64,
     /// What of the day's and of the month's is reserved by requests under way.
-    day_reserved: Used,
+    day_reserved: ActualUsage,
     /// Nanodollars.
     month_reserved: u64,
     pub(crate) in_flight: u64,
@@ -44,7 +44,7 @@ impl Consumption {
             let month = self.month.max(to.month);
             let month_cost = if self.month < to.month { 0 } else { self.month_cost };
             (self.day, self.day_tokens, self.day_cost) = (to.day, 0, 0);
-            self.day_reserved = Used::default();
+            self.day_reserved = ActualUsage::default();
             if self.month < month {
                 self.month_reserved = 0;
             }
@@ -74,7 +74,7 @@ impl Consumption {
         }
         if self.day < to.day {
             self.step(to);
-            (self.day_reserved, self.month_reserved) = (Used::default(), 0);
+            (self.day_reserved, self.month_reserved) = (ActualUsage::default(), 0);
         }
     }
 
@@ -118,7 +118,7 @@ impl Consumption {
     }
 
     /// Takes back what was booked on a day that a clock has left since.
-    pub(crate) fn take_left(&mut self, at: Moment, used: Used) {
+    pub(crate) fn take_left(&mut self, at: Moment, used: ActualUsage) {
         if let Some(stepped) = &mut self.stepped {
             stepped.take(at, used);
         }
@@ -126,7 +126,7 @@ impl Consumption {
 
     /// Books consumption; the window must be there and have advanced to that moment.
     #[inline]
-    pub(crate) fn add(&mut self, at: Moment, requests: u32, used: Used) {
+    pub(crate) fn add(&mut self, at: Moment, requests: u32, used: ActualUsage) {
         if let Some(window) = &mut self.window {
             window.add(at.second, requests, used.tokens);
         }
@@ -141,7 +141,7 @@ impl Consumption {
 
     /// Takes back what was booked in a second, where it still counts.
     #[inline]
-    pub(crate) fn take(&mut self, at: Moment, requests: u32, used: Used) {
+    pub(crate) fn take(&mut self, at: Moment, requests: u32, used: ActualUsage) {
         if let Some(window) = &mut self.window {
             window.take(at.second, requests, used.tokens);
         }
@@ -156,7 +156,7 @@ impl Consumption {
 
     /// Takes note that what was booked at `at` is reserved by a request under way.
     #[inline]
-    pub(crate) fn reserve(&mut self, at: Moment, asked: Used) {
+    pub(crate) fn reserve(&mut self, at: Moment, asked: ActualUsage) {
         if let Some(window) = &mut self.window {
             window.reserve(at.second, asked.tokens);
         }
@@ -171,7 +171,7 @@ impl Consumption {
 
     /// The request that reserved it has ended; what it used stays booked.
     #[inline]
-    pub(crate) fn release(&mut self, at: Moment, asked: Used) {
+    pub(crate) fn release(&mut self, at: Moment, asked: ActualUsage) {
         if let Some(window) = &mut self.window {
             window.release(at.second, asked.tokens);
         }
@@ -198,7 +198,7 @@ impl Consumption {
     pub(crate) fn replace(&mut self, usage: &Usage, second: u64) {
         (self.day, self.day_tokens, self.day_cost) = (usage.day, usage.day_tokens, usage.day_cost);
         (self.month, self.month_cost) = (usage.month, usage.month_cost);
-        (self.day_reserved, self.month_reserved) = (Used::default(), 0);
+        (self.day_reserved, self.month_reserved) = (ActualUsage::default(), 0);
         self.stepped.clone_from(&usage.stepped);
         self.in_flight = usage.in_flight;
         if let Some(window) = &mut self.window {
@@ -281,7 +281,7 @@ impl Totals {
 
     /// Whether one more request that uses so much fits.
     #[inline]
-    pub(crate) fn fit(&self, ceilings: &Ceilings, asked: Used) -> bool {
+    pub(crate) fn fit(&self, ceilings: &Ceilings, asked: ActualUsage) -> bool {
         self.requests.saturating_add(1) <= ceilings.requests
             && self.tokens.saturating_add(asked.tokens) <= ceilings.tokens
             && self.day_tokens.saturating_add(asked.tokens) <= ceilings.day_tokens
@@ -297,7 +297,7 @@ impl Totals {
     }
 
     /// What one limit is, how much of it is consumed, and how much of it one request needs.
-    pub(crate) fn of(&self, limit: Limit, ceilings: &Ceilings, asked: Used) -> (u64, u64, u64) {
+    pub(crate) fn of(&self, limit: Limit, ceilings: &Ceilings, asked: ActualUsage) -> (u64, u64, u64) {
         match limit {
             Limit::RequestsPerMinute => (ceilings.requests, self.requests, 1),
             Limit::TokensPerMinute => (ceilings.tokens, self.tokens, asked.tokens),
@@ -370,7 +370,7 @@ impl Subject {
         scope: Scope,
         ceilings: &Ceilings,
         totals: &Totals,
-        asked: Used,
+        asked: ActualUsage,
         (now, told): (Moment, u64),
     ) -> Option<Exceeded> {
         let mut longest: Option<Exceeded> = None;

@@ -1,7 +1,7 @@
 //! One subject's consumption, in the form in which it is stored and handed over.
 
 use crate::CredentialId;
-use crate::demand::Used;
+use crate::demand::ActualUsage;
 use crate::moment::Moment;
 use crate::stepped::{Periods, Stepped};
 use crate::window::{HELD_SECONDS, Second};
@@ -120,7 +120,7 @@ impl Usage {
     }
 
     /// Books consumption. Seconds that are no longer held when this one comes are dropped.
-    pub(crate) fn book(&mut self, second: u64, requests: u32, used: Used) {
+    pub(crate) fn book(&mut self, second: u64, requests: u32, used: ActualUsage) {
         let at = Moment::of_second(second);
         let tokens = used.tokens;
         self.turn(at);
@@ -153,7 +153,7 @@ impl Usage {
     }
 
     /// Takes back what was booked in a second, where it still counts.
-    pub(crate) fn release(&mut self, second: u64, used: Used) {
+    pub(crate) fn release(&mut self, second: u64, used: ActualUsage) {
         let at = Moment::of_second(second);
         let tokens = used.tokens;
         if self.day == at.day {

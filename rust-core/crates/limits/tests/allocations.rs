@@ -4,7 +4,7 @@
 mod support;
 
 use proofgate_limits::{
-    Changes, CredentialId, Demand, Limiter, Limits, ModelBudget, Quotas, TenantLimits, Used,
+    ActualUsage, Changes, CredentialId, Demand, Limiter, Limits, ModelBudget, Quotas, TenantLimits,
 };
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -70,7 +70,7 @@ fn the_steady_state_allocates_nothing() {
                 Ok(mut grant) => {
                     limiter.recorded(&mut grant);
                     let tokens = 90 + step % 30;
-                    limiter.settle(grant, Used { tokens, cost: tokens }, now);
+                    limiter.settle(grant, ActualUsage { tokens, cost: tokens }, now);
                 }
                 Err(_) => refused += 1,
             }

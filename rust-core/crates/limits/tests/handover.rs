@@ -4,8 +4,9 @@
 mod support;
 
 use proofgate_limits::{
-    Admitted, Changes, CredentialId, Demand, Foreign, Grant, IN_FLIGHT_FRESH_SECONDS, Limit, Limiter, Limits,
-    ModelBudget, Origin, Part, Quotas, Replay, Second, Snapshot, SubjectName, TenantLimits, Usage, Used,
+    ActualUsage, AdmittedReservation, Changes, CredentialId, Demand, Foreign, Grant, IN_FLIGHT_FRESH_SECONDS,
+    Limit, Limiter, Limits, ModelBudget, Origin, Part, Quotas, Replay, Second, Snapshot, SubjectName,
+    TenantLimits, Usage,
 };
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -208,8 +209,8 @@ fn a_log_whose_clock_stepped_back_is_counted_at_its_latest_time() {
     assert_eq!((usage.day_tokens, usage.seconds[0].tokens), (12, 12));
 }
 
-fn admitted(seq: u64, ts: u64, key: Option<CredentialId>, reserved: u64) -> Admitted<'static> {
-    Admitted {
+fn admitted(seq: u64, ts: u64, key: Option<CredentialId>, reserved: u64) -> AdmittedReservation<'static> {
+    AdmittedReservation {
         seq,
         ts,
         tenant: "acme",
@@ -225,7 +226,7 @@ fn admitted(seq: u64, ts: u64, key: Option<CredentialId>, reserved: u64) -> Admi
 #[derive(Clone, Debug)]
 enum Fact {
     Admission(u64, String, CredentialId, &'static str, u64, Option<u64>),
-    Completion(u64, u64, Option<Used>),
+    Completion(u64, u64, Option<ActualUsage>),
     Rejection(u64, String, CredentialId),
     Other,
 }
@@ -236,7 +237,7 @@ fn replay(from: Snapshot, facts: &[Fact], now: u64) -> Snapshot {
         let seq = seq as u64;
         match fact {
             Fact::Admission(ts, tenant, key, model, reserved, reserved_cost) => {
-                replay.admission(&Admitted {
+                replay.admission(&AdmittedReservation {
                     seq,
                     ts: *ts,
                     tenant,
@@ -345,7 +346,7 @@ proptest! {
                     }
                 },
                 Some(Held::Recorded(grant, admission)) => {
-                    let charged = (step.act > 0).then_some(Used { tokens: step.used, cost: step.used * 6 });
+                    let charged = (step.act > 0).then_some(ActualUsage { tokens: step.used, cost: step.used * 6 });
                     facts.push(Fact::Completion(now, admission, charged));
                     match charged {
                         Some(used) => limiter.settle(grant, used, now),

@@ -4,8 +4,8 @@
 mod support;
 
 use proofgate_limits::{
-    Changes, CredentialId, Demand, Exceeded, Foreign, Grant, Limit, Limiter, Limits, MAX_COST, ModelBudget,
-    Origin, Quotas, Scope, Snapshot, TenantId, TenantLimits, Used,
+    ActualUsage, Changes, CredentialId, Demand, Exceeded, Foreign, Grant, Limit, Limiter, Limits, MAX_COST,
+    ModelBudget, Origin, Quotas, Scope, Snapshot, TenantId, TenantLimits,
 };
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -55,7 +55,7 @@ fn costs(model: &str, cost: u64) -> Demand<'_> {
 
 fn spend(limiter: &mut Limiter, tenant: TenantId, key: CredentialId, model: &str, cost: u64, now: u64) {
     let grant = limiter.admit(tenant, key, costs(model, cost), now).unwrap();
-    limiter.settle(grant, Used { tokens: 1, cost }, now);
+    limiter.settle(grant, ActualUsage { tokens: 1, cost }, now);
 }
 
 #[test]
@@ -81,12 +81,12 @@ fn money_is_set_aside_before_it_is_spent_and_settled_by_what_it_was() {
         "{told}"
     );
     assert_eq!(refused.code(), "dollars_per_day_exceeded");
-    limiter.settle(first, Used { tokens: 1, cost: 100 }, START);
+    limiter.settle(first, ActualUsage { tokens: 1, cost: 100 }, START);
     let second = limiter.admit(acme, KEY, costs("large", 900), START).unwrap();
     // What the provider counted beyond is booked in full.
     limiter.settle(
         second,
-        Used {
+        ActualUsage {
             tokens: 1,
             cost: 1000,
         },
@@ -109,7 +109,7 @@ fn what_is_sent_again_reserves_again_or_is_not_sent() {
     );
     let refused = limiter.admit(acme, KEY, costs("small", 301), START).unwrap_err();
     assert_eq!((refused.remaining, refused.reserved), (300, 600));
-    limiter.settle(grant, Used { tokens: 1, cost: 450 }, START);
+    limiter.settle(grant, ActualUsage { tokens: 1, cost: 450 }, START);
     spend(&mut limiter, acme, KEY, "small", 450, START);
     let uncounted = TenantLimits {
         name: "acme".into(),
@@ -172,7 +172,7 @@ fn what_is_settled_after_midnight_gives_nothing_back_to_the_new_day() {
         .admit(acme, KEY, costs("large", 10), MIDNIGHT - 1)
         .unwrap();
     spend(&mut limiter, acme, KEY, "large", 4, MIDNIGHT);
-    limiter.settle(grant, Used { tokens: 1, cost: 3 }, MIDNIGHT);
+    limiter.settle(grant, ActualUsage { tokens: 1, cost: 3 }, MIDNIGHT);
     let refused = limiter.admit(acme, KEY, costs("large", 7), MIDNIGHT).unwrap_err();
     assert_eq!(refused.remaining, 6);
     // The month has it back: 3 and 4 are spent of it.
@@ -294,7 +294,7 @@ fn subjects_of_models_are_forgotten_when_nothing_of_them_counts() {
     limiter.take_changes(1, START, &mut Changes::default());
     limiter.sweep(10, START);
     assert_eq!(limiter.subjects(), 2, "it is in flight");
-    limiter.settle(held, Used { tokens: 0, cost: 7 }, START);
+    limiter.settle(held, ActualUsage { tokens: 0, cost: 7 }, START);
     limiter.take_changes(1, START, &mut Changes::default());
     limiter.sweep(10, NEXT_MONTH - 1);
     assert_eq!(limiter.subjects(), 2);
@@ -401,7 +401,7 @@ proptest! {
                 Some((grant, _, _)) if step.act == 0 => limiter.keep(grant),
                 Some((grant, reserved, at)) => {
                     let used = if step.act == 1 { 0 } else { step.used };
-                    limiter.settle(grant, Used { tokens: 1, cost: used }, now);
+                    limiter.settle(grant, ActualUsage { tokens: 1, cost: used }, now);
                     for (subject, kind, span, _) in spans(at) {
                         sums.entry((subject, kind, span)).or_default().booked -= reserved.saturating_sub(used);
                     }

@@ -4,8 +4,8 @@
 mod support;
 
 use proofgate_limits::{
-    Admitted, Changes, Demand, Exceeded, Foreign, Grant, Limit, Limiter, Limits, Origin, Part, Quotas,
-    Replay, Scope, Snapshot, SubjectName, TenantId, TenantLimits, Used,
+    ActualUsage, AdmittedReservation, Changes, Demand, Exceeded, Foreign, Grant, Limit, Limiter, Limits,
+    Origin, Part, Quotas, Replay, Scope, Snapshot, SubjectName, TenantId, TenantLimits,
 };
 use std::num::NonZeroU64;
 use std::sync::Arc;
@@ -55,7 +55,7 @@ fn ask(limiter: &mut Limiter, tenant: TenantId, cost: u64, now: u64) -> Result<G
 
 fn spend(limiter: &mut Limiter, tenant: TenantId, cost: u64, now: u64) {
     let grant = ask(limiter, tenant, cost, now).unwrap();
-    limiter.settle(grant, Used { tokens: cost, cost }, now);
+    limiter.settle(grant, ActualUsage { tokens: cost, cost }, now);
 }
 
 #[test]
@@ -121,14 +121,14 @@ fn what_is_not_used_goes_back_to_all_and_what_was_used_beyond_counts_for_all() {
     let held = ask(&mut limiter, app, 100, START).unwrap();
     let refused = ask(&mut limiter, batch, 60, START).unwrap_err();
     assert_eq!(refused.reserved, 100, "it may fit once the other is done");
-    limiter.settle(held, Used { tokens: 0, cost: 30 }, START);
+    limiter.settle(held, ActualUsage { tokens: 0, cost: 30 }, START);
     let mut held = ask(&mut limiter, batch, 60, START).unwrap();
     assert!(
         !limiter.reserve_again(&mut held, 20, START),
         "90 of 100 are taken"
     );
     assert!(limiter.reserve_again(&mut held, 10, START));
-    limiter.settle(held, Used { tokens: 0, cost: 75 }, START);
+    limiter.settle(held, ActualUsage { tokens: 0, cost: 75 }, START);
     assert_eq!(ask(&mut limiter, app, 1, START).unwrap_err().remaining, 0);
 }
 
@@ -177,7 +177,7 @@ fn a_request_under_way_pays_where_it_was_admitted() {
         name: "blue/app".into(),
         quotas: quotas("silver", &NOTHING, &money(100)),
     });
-    limiter.settle(held, Used { tokens: 0, cost: 10 }, START);
+    limiter.settle(held, ActualUsage { tokens: 0, cost: 10 }, START);
     spend(&mut limiter, app, 100, START);
     let gold = TenantLimits {
         name: "blue/app".into(),
@@ -234,7 +234,7 @@ fn a_successor_goes_on_with_what_a_namespace_has_shared() {
     snapshot.apply(&changes);
     // Killed: three records behind the snapshot tell the rest.
     let mut replay = Replay::new(snapshot);
-    let admission = |seq, shared_plan| Admitted {
+    let admission = |seq, shared_plan| AdmittedReservation {
         seq,
         ts: START,
         tenant: "blue/batch",
@@ -246,7 +246,7 @@ fn a_successor_goes_on_with_what_a_namespace_has_shared() {
     };
     replay.admission(&admission(3, Some("gold")));
     replay.admission(&admission(4, None));
-    replay.completion(5, START, 3, Some(Used { tokens: 0, cost: 15 }));
+    replay.completion(5, START, 3, Some(ActualUsage { tokens: 0, cost: 15 }));
     let ended = replay.finish(6, START);
     let shared = SubjectName {
         tenant: "blue".into(),

@@ -4,8 +4,8 @@
 mod support;
 
 use proofgate_limits::{
-    Admitted, Changes, Demand, Foreign, Grant, Limit, Limiter, Limits, Origin, Quotas, Replay, Snapshot,
-    TenantId, TenantLimits, Used,
+    ActualUsage, AdmittedReservation, Changes, Demand, Foreign, Grant, Limit, Limiter, Limits, Origin,
+    Quotas, Replay, Snapshot, TenantId, TenantLimits,
 };
 use std::num::NonZeroU64;
 use std::sync::Arc;
@@ -52,7 +52,7 @@ fn ask(limiter: &mut Limiter, tenant: TenantId, cost: u64, now: u64) -> Result<G
 
 fn spend(limiter: &mut Limiter, tenant: TenantId, cost: u64, now: u64) {
     let grant = ask(limiter, tenant, cost, now).unwrap();
-    limiter.settle(grant, Used { tokens: 0, cost }, now);
+    limiter.settle(grant, ActualUsage { tokens: 0, cost }, now);
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn a_request_under_way_gives_back_what_it_did_not_use_in_the_day_that_it_counts_
             ask(&mut limiter, acme, 10, START).unwrap_err(),
             Limit::MoneyPerDay
         );
-        limiter.settle(open, Used { tokens: 0, cost: 20 }, START);
+        limiter.settle(open, ActualUsage { tokens: 0, cost: 20 }, START);
         limiter.refund(unrecorded, false);
         spend(&mut limiter, acme, 80, START);
         assert_eq!(ask(&mut limiter, acme, 1, START).unwrap_err(), Limit::MoneyPerDay);
@@ -223,7 +223,7 @@ fn use_up(limiter: &mut Limiter, tenant: TenantId, amount: u64, now: u64) -> Res
     };
     let grant = limiter.admit(tenant, KEY, demand, now);
     let grant = grant.map_err(|exceeded| exceeded.limit)?;
-    let used = Used {
+    let used = ActualUsage {
         tokens: amount,
         cost: amount,
     };
@@ -296,7 +296,7 @@ fn what_a_request_did_not_use_goes_back_to_the_day_that_the_clock_left() {
         let (mut limiter, acme) = limited(hundred()[2].0);
         let open = ask(&mut limiter, acme, 90, START).unwrap();
         limiter.leap(START, START + step);
-        limiter.settle(open, Used { tokens: 0, cost: 20 }, START + step);
+        limiter.settle(open, ActualUsage { tokens: 0, cost: 20 }, START + step);
         limiter.turn_back(START);
         assert_eq!(
             ask(&mut limiter, acme, 81, START).unwrap_err(),
@@ -338,7 +338,7 @@ fn others_and_a_successor_count_what_a_worker_used_before_its_clock_was_set_ahea
 
 #[test]
 fn a_log_in_which_the_clock_was_set_ahead_and_back_is_counted_on_both_days() {
-    let admission = |seq, ts, cost| Admitted {
+    let admission = |seq, ts, cost| AdmittedReservation {
         seq,
         ts,
         tenant: "acme",

@@ -7,7 +7,7 @@ use proofgate_base::clock::unix_micros;
 use proofgate_config::Ledger;
 use proofgate_ledger::Checkpoint;
 use proofgate_ledger::record::{ConfigDigests, Seal};
-use proofgate_wal::succession::{self, Begun, Terms};
+use proofgate_wal::succession::{self, StartedLog, Terms};
 use proofgate_wal::{FileStorage, Incarnation, Options, Shard, Storage, Ulid, WalError, Writer};
 
 use crate::held_checkpoint::HeldCheckpoint;
@@ -70,7 +70,7 @@ impl NextLog {
     ///
     /// # Errors
     /// [`Error::Ledger`] when what is there cannot be gone on from.
-    pub fn begin(&self, held: Option<&HeldCheckpoint>) -> Result<Begun, Error> {
+    pub fn begin(&self, held: Option<&HeldCheckpoint>) -> Result<StartedLog, Error> {
         let line = self.keys.line(&self.ledger_directory)?;
         let terms = self.terms(self.keys.until(&self.ledger_directory)?);
         let held = held
@@ -108,7 +108,7 @@ pub fn storage() -> Arc<dyn Storage> {
     Arc::new(FileStorage)
 }
 
-fn tell(begun: &Begun) {
+fn tell(begun: &StartedLog) {
     if begun.given_back > 0 {
         let bytes = begun.given_back;
         eprintln!("proofgate: a worker that was killed had prepared {bytes} bytes of log: given back");

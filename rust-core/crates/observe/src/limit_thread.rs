@@ -12,7 +12,8 @@ use proofgate_base::priority;
 use proofgate_ledger::record::Record;
 use proofgate_limit_store::{LimitStore, Opened};
 use proofgate_limits::{
-    Admitted, Changes, CredentialId, Limiter, Replay, Snapshot, SubjectName, Totals, Usage, Used,
+    ActualUsage, AdmittedReservation, Changes, CredentialId, Limiter, Replay, Snapshot, SubjectName, Totals,
+    Usage,
 };
 use proofgate_wal::{FileStorage, Shard, Ulid, WalError, recovery};
 use tokio::sync::mpsc;
@@ -180,7 +181,7 @@ fn replay(
     {
         for open in open {
             if let (Some(at), Some(reserved)) = (position(open.incarnation, open.admission), open.reserved) {
-                replay.admission(&Admitted {
+                replay.admission(&AdmittedReservation {
                     seq: at,
                     ts: open.ts,
                     tenant: &open.tenant,
@@ -225,7 +226,7 @@ fn take(
     match record {
         Record::Admission(admission) => {
             if let Some(reserved) = admission.reserved {
-                replay.admission(&Admitted {
+                replay.admission(&AdmittedReservation {
                     seq: at,
                     ts: admission.ts,
                     tenant: &admission.tenant,
@@ -240,7 +241,7 @@ fn take(
         Record::Completion(completion) => {
             if let Some(admission) = admission_at(completion.admission, completion.incarnation.as_deref()) {
                 let cost = completion.cost_nanodollars.unwrap_or(0);
-                let charged = completion.charged.map(|tokens| Used { tokens, cost });
+                let charged = completion.charged.map(|tokens| ActualUsage { tokens, cost });
                 replay.completion(at, completion.ts, admission, charged);
             }
         }

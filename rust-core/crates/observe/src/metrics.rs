@@ -19,12 +19,12 @@ use proofgate_ledger::record::{GuardVerdict, Outcome};
 use proofgate_policy::{Direction, Judgement, Scope};
 use proofgate_stages::Profiler;
 
-pub use analysis::{AnalysisMetrics, Lost};
+pub use analysis::{AnalysisLoss, AnalysisMetrics};
 use known_runs::KnownRunMetrics;
 use latency::Latencies;
 pub use payloads::PayloadMetrics;
 pub use signal::Signal;
-use traffic::Shown;
+use traffic::PublishedSeries;
 pub use traffic::report::Report;
 pub use traffic::{RequestOutcome, Series, Traffic};
 
@@ -71,7 +71,7 @@ pub struct Metrics {
     proxy_failures: Family<ProviderFailure, Counter>,
     providers_paused: Family<ProviderLabel, Gauge>,
     idle_connections: Family<ProviderLabel, Gauge>,
-    traffic: Arc<Shown>,
+    traffic: Arc<PublishedSeries>,
     pub latencies: Arc<Latencies>,
     pub analysis: AnalysisMetrics,
     pub payloads: PayloadMetrics,

@@ -44,7 +44,7 @@ const WRITTEN_AGAIN: Duration = Duration::from_millis(100);
 const WAITED_FOR: u32 = 20;
 
 /// Room for the records of one exchange.
-pub type Room = Reservation;
+pub type RecordPermit = Reservation;
 
 /// The ledger refuses or cannot take records any more.
 #[derive(Debug, Clone, Copy)]
@@ -223,12 +223,12 @@ impl Recorder {
     }
 
     /// Sets room aside for the records of one exchange.
-    pub fn reserve(&self) -> Result<Room, Unavailable> {
+    pub fn reserve(&self) -> Result<RecordPermit, Unavailable> {
         Ok(self.writer.borrow_mut().reserve(EXCHANGE_BYTES)?)
     }
 
     /// Sets room aside for one record more of an exchange.
-    pub fn reserve_one(&self) -> Result<Room, Unavailable> {
+    pub fn reserve_one(&self) -> Result<RecordPermit, Unavailable> {
         Ok(self.writer.borrow_mut().reserve(RECORD_BYTES)?)
     }
 
@@ -242,7 +242,7 @@ impl Recorder {
     /// Appends a record in room that was set aside and returns its position; it is written at the end of this turn.
     pub fn append(
         &self,
-        room: &mut Room,
+        room: &mut RecordPermit,
         encode: impl FnOnce(u64, &mut Vec<u8>) -> Result<(), LedgerError>,
     ) -> Result<u64, Stopped> {
         if self.stopped.get() {
@@ -257,7 +257,7 @@ impl Recorder {
     /// Appends an admission, as [`Recorder::append`] does; `encode` is also told which one of its tenant's in this log it is.
     pub fn append_admission(
         &self,
-        room: &mut Room,
+        room: &mut RecordPermit,
         tenant: &Arc<str>,
         encode: impl FnOnce(u64, u64, &mut Vec<u8>) -> Result<(), LedgerError>,
     ) -> Result<u64, Stopped> {

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
 use proofgate_ledger::record::ConfigDigests;
-use proofgate_wal::{Left, Ulid, Watermark, Writer};
+use proofgate_wal::{PreviousLog, Ulid, Watermark, Writer};
 
 /// When a log ends while the worker serves.
 #[derive(Clone, Copy)]
@@ -28,7 +28,7 @@ pub struct Next {
 #[derive(Default)]
 pub struct Desk {
     next: Mutex<Option<Next>>,
-    ended: Mutex<Option<Left>>,
+    ended: Mutex<Option<PreviousLog>>,
     /// Whether the log in service is to end before it is full or old.
     asked: AtomicBool,
 }
@@ -69,12 +69,12 @@ impl Desk {
     }
 
     /// Says how the log that was gone over from ended.
-    pub(crate) fn lay_ended(&self, left: Left) {
+    pub(crate) fn lay_ended(&self, left: PreviousLog) {
         *lock(&self.ended) = Some(left);
     }
 
     /// For the data-plane thread: never waits.
-    pub(crate) fn take_ended(&self) -> Option<Left> {
+    pub(crate) fn take_ended(&self) -> Option<PreviousLog> {
         try_lock(&self.ended)?.take()
     }
 }

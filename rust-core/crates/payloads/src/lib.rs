@@ -21,5 +21,5 @@ pub use open::{Body, Exchange, show, stored_body};
 pub use proofgate_evidence::payloads::Field;
 pub use punch::{is_punched, punch};
 pub use read::StoredPayloads;
-pub use seal::{PayloadKey, Place};
+pub use seal::{BodySlot, PayloadKey};
 pub use writer::{Payload, PayloadWriter};

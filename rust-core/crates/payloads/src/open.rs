@@ -1,13 +1,13 @@
 //! Opens what was stored of an exchange, as its records say.
 
-use crate::{PayloadError, PayloadKey, Place};
+use crate::{BodySlot, PayloadError, PayloadKey};
 use proofgate_evidence::layout::parse_incarnation;
 use proofgate_evidence::payloads::{Field, PayloadFiles};
 use proofgate_evidence::{
     FoundRecord, ReadStorage, Search, ShredKeys, find, key_successions, prove, stored_salt,
 };
 use proofgate_ledger::commitment::commit;
-use proofgate_ledger::record::{self, Admission, Completion, Kept, Record};
+use proofgate_ledger::record::{self, Admission, Completion, PayloadOutcome, Record};
 use proofgate_ledger::{Hash, VerifyingKey};
 use std::path::{Path, PathBuf};
 
@@ -16,7 +16,7 @@ pub type Body = Result<Vec<u8>, PayloadError>;
 
 /// An admission under a checkpoint.
 #[derive(Debug)]
-pub(crate) struct Admitted {
+pub(crate) struct CheckpointedAdmission {
     /// Of the log that holds it.
     pub(crate) origin: String,
     /// The directory of that.
@@ -47,10 +47,10 @@ impl Exchange {
     pub(crate) fn open(
         storage: &dyn ReadStorage,
         keys: &ShredKeys,
-        admitted: Admitted,
+        admitted: CheckpointedAdmission,
         end: Option<Vec<u8>>,
     ) -> Result<Self, PayloadError> {
-        let Admitted {
+        let CheckpointedAdmission {
             origin,
             dir,
             record: admission,
@@ -146,7 +146,7 @@ impl Stored<'_> {
             (Field::Response, None) => return Err(not_stored("no_completion")),
         };
         match claim {
-            None | Some(Some(Kept::Stored)) => {}
+            None | Some(Some(PayloadOutcome::Stored)) => {}
             Some(Some(kept)) => return Err(not_stored(kept.as_str())),
             Some(None) => return Err(not_stored("committed")),
         }
@@ -164,7 +164,7 @@ impl Stored<'_> {
         let (files, placed) = placed.ok_or(PayloadError::Missing {
             field: field.as_str(),
         })?;
-        let place = Place {
+        let place = BodySlot {
             origin: self.origin,
             seq: self.admission.seq,
             field,
@@ -240,7 +240,7 @@ pub fn show(
             end = Some(other.record);
         }
     }
-    let admitted = Admitted {
+    let admitted = CheckpointedAdmission {
         origin,
         dir: admission.dir,
         record: admission.record,

@@ -1,9 +1,9 @@
 //! Reads all exchanges of a ledger with what was stored of them.
 
-use crate::open::{Admitted, end_of};
+use crate::open::{CheckpointedAdmission, end_of};
 use crate::{Exchange, PayloadError};
 use proofgate_evidence::layout::shards;
-use proofgate_evidence::log_reader::{Found, LogReader};
+use proofgate_evidence::log_reader::{LogItem, LogReader};
 use proofgate_evidence::removal::read_tombstone;
 use proofgate_evidence::{
     EvidenceError, ReadStorage, ShredKeys, Ulid, checkpoint_file, key_successions, prove,
@@ -25,7 +25,7 @@ pub struct StoredPayloads<'s> {
     shards: VecDeque<VecDeque<(PathBuf, Ulid)>>,
     log: Option<SignedLog<'s>>,
     /// Admissions of the shard that have no end yet.
-    open: BTreeMap<(PathBuf, u64), Admitted>,
+    open: BTreeMap<(PathBuf, u64), CheckpointedAdmission>,
 }
 
 impl<'s> StoredPayloads<'s> {
@@ -84,7 +84,7 @@ impl<'s> StoredPayloads<'s> {
         let Some(log) = &self.log else { return Ok(None) };
         if let Record::Admission(admission) = record::parse(&record)? {
             let place = (log.dir.clone(), admission.seq);
-            let admitted = Admitted {
+            let admitted = CheckpointedAdmission {
                 origin: log.signed.origin.clone(),
                 dir: log.dir.clone(),
                 record: record.clone(),
@@ -175,14 +175,14 @@ impl<'s> SignedLog<'s> {
         }
         loop {
             match self.log.next()? {
-                Found::Record(stored) if stored.seq == self.mmr.size() => {
+                LogItem::Record(stored) if stored.seq == self.mmr.size() => {
                     let record = self.log.payload(&stored);
                     self.mmr.push(leaf_hash(record), &mut |_| {});
                     return Ok(Some(record.to_vec()));
                 }
-                Found::Flaw(flaw) if flaw.residue => {}
-                Found::Record(_) | Found::Flaw(_) => return contradicted("records of it are damaged"),
-                Found::End => return contradicted("not all records that were signed are there"),
+                LogItem::Flaw(flaw) if flaw.residue => {}
+                LogItem::Record(_) | LogItem::Flaw(_) => return contradicted("records of it are damaged"),
+                LogItem::End => return contradicted("not all records that were signed are there"),
             }
         }
     }

@@ -22,7 +22,7 @@ impl std::fmt::Debug for PayloadKey {
 
 /// Which body something sealed is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place<'p> {
+pub struct BodySlot<'p> {
     /// Origin of the log that holds the admission.
     pub origin: &'p str,
     /// Number of the admission in it.
@@ -31,7 +31,7 @@ pub struct Place<'p> {
     pub field: Field,
 }
 
-impl Place<'_> {
+impl BodySlot<'_> {
     fn data(&self) -> Vec<u8> {
         let mut data = Vec::with_capacity(self.origin.len() + 13);
         data.extend_from_slice(self.origin.as_bytes());
@@ -62,7 +62,7 @@ impl PayloadKey {
     ///
     /// # Errors
     /// [`PayloadError::Refused`]: it is too long for the cipher.
-    pub fn seal(&self, place: &Place<'_>, body: &mut Vec<u8>) -> Result<(), PayloadError> {
+    pub fn seal(&self, place: &BodySlot<'_>, body: &mut Vec<u8>) -> Result<(), PayloadError> {
         let aad = Aad::from(place.data());
         body.reserve_exact(SEAL);
         self.cipher()?
@@ -74,7 +74,7 @@ impl PayloadKey {
     ///
     /// # Errors
     /// [`PayloadError::Refused`] for anything but what [`Self::seal`] made with this key for this place.
-    pub fn open(&self, place: &Place<'_>, mut sealed: Vec<u8>) -> Result<Vec<u8>, PayloadError> {
+    pub fn open(&self, place: &BodySlot<'_>, mut sealed: Vec<u8>) -> Result<Vec<u8>, PayloadError> {
         let aad = Aad::from(place.data());
         let opened = self.cipher()?.open_in_place(place.nonce(), aad, &mut sealed);
         let length = opened.map_err(|_| PayloadError::Refused)?.len();

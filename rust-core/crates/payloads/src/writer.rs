@@ -9,7 +9,7 @@
 //! Only when all three writes are done may a record say that the body is stored. What a crash cuts short is a frame that
 //! no entry names. The file is never made shorter, and a frame that could not be written whole is written over.
 
-use crate::{PayloadError, PayloadKey, Place};
+use crate::{BodySlot, PayloadError, PayloadKey};
 use proofgate_evidence::payloads::{Field, FrameHeader, HEADER, MAX_PAYLOAD, PAYLOAD_INDEX, PAYLOADS};
 use proofgate_evidence::{EvidenceError, Ulid};
 use proofgate_wal::{Storage, StoredFile, Unsynced, write_full};
@@ -91,7 +91,7 @@ impl PayloadWriter {
             return Err(PayloadError::TooLarge { bytes: body.len() });
         }
         let origin = format!("{}/{incarnation}", self.shard);
-        let place = Place {
+        let place = BodySlot {
             origin: &origin,
             seq,
             field,

@@ -7,7 +7,7 @@
 
 mod support;
 
-use proofgate_ledger::record::Kept;
+use proofgate_ledger::record::PayloadOutcome;
 use proofgate_payloads::{Field, PayloadError};
 use proofgate_wal::simulated::{InjectedFault, SimulatedDisk};
 use proofgate_wal::{EvidenceError, WalError};
@@ -18,9 +18,9 @@ use support::{REQUEST, RESPONSE, Worker, keys, one_exchange, read, told};
 fn serve(worker: &mut Worker) -> Result<(), WalError> {
     let open = worker.admit(REQUEST)?;
     let kept = |stored: Result<(), PayloadError>| match stored {
-        Ok(()) => Kept::Stored,
-        Err(error) if error.is_out_of_space() => Kept::NoRoom,
-        Err(_) => Kept::Failed,
+        Ok(()) => PayloadOutcome::Stored,
+        Err(error) if error.is_out_of_space() => PayloadOutcome::NoRoom,
+        Err(_) => PayloadOutcome::Failed,
     };
     let request = kept(worker.store(&open, Field::Request, REQUEST));
     let response = kept(worker.store(&open, Field::Response, RESPONSE));
@@ -79,7 +79,11 @@ fn a_full_disk_passes_and_what_was_cut_short_is_written_over() {
     let refused = worker.store(&open, Field::Request, b"no room").unwrap_err();
     assert!(refused.is_out_of_space());
     worker
-        .complete(&open, RESPONSE, (Kept::NoRoom, Kept::Interrupted))
+        .complete(
+            &open,
+            RESPONSE,
+            (PayloadOutcome::NoRoom, PayloadOutcome::Interrupted),
+        )
         .unwrap();
     worker.exchange(b"room", b"again");
     worker.sign().unwrap();
@@ -113,7 +117,11 @@ fn a_body_of_a_log_before_is_synced_with_the_record_that_speaks_of_it() {
     let path = worker.dir.join("payloads");
     assert!(!worker.disk.unsynced(&path).unwrap().is_empty());
     worker
-        .complete(&open, RESPONSE, (Kept::Stored, Kept::Interrupted))
+        .complete(
+            &open,
+            RESPONSE,
+            (PayloadOutcome::Stored, PayloadOutcome::Interrupted),
+        )
         .unwrap();
     worker.sign().unwrap();
     assert!(worker.disk.unsynced(&path).unwrap().is_empty());

@@ -11,8 +11,8 @@ use proofgate_evidence::payloads::{FrameHeader, HEADER, PAYLOAD_INDEX, PAYLOADS}
 use proofgate_evidence::salts::SALTS;
 use proofgate_evidence::{Verdict, fsck};
 use proofgate_ledger::ShredKey;
-use proofgate_ledger::record::Kept;
-use proofgate_payloads::{Field, PayloadKey, Place, check, is_punched, punch, show};
+use proofgate_ledger::record::PayloadOutcome;
+use proofgate_payloads::{BodySlot, Field, PayloadKey, check, is_punched, punch, show};
 use proofgate_wal::simulated::SimulatedDisk;
 use proptest::prelude::*;
 use std::path::Path;
@@ -107,7 +107,11 @@ fn a_body_that_the_record_does_not_commit_to_is_not_handed_out() {
         .store(&open, Field::Request, b"what was never asked")
         .unwrap();
     worker
-        .complete(&open, RESPONSE, (Kept::Stored, Kept::Interrupted))
+        .complete(
+            &open,
+            RESPONSE,
+            (PayloadOutcome::Stored, PayloadOutcome::Interrupted),
+        )
         .unwrap();
     worker.sign().unwrap();
     let (exchanges, _) = read(&worker.disk, keys());
@@ -163,14 +167,14 @@ proptest! {
         seq in any::<u64>(),
     ) {
         let key = PayloadKey::new(&ShredKey::new([1; 32]), &[2; 32]);
-        let place = Place { origin: "a/0/b", seq, field: Field::Request };
+        let place = BodySlot { origin: "a/0/b", seq, field: Field::Request };
         let mut sealed = body.clone();
         key.seal(&place, &mut sealed).unwrap();
         prop_assert_eq!(key.open(&place, sealed.clone()).unwrap(), body);
         let elsewhere = [
-            Place { field: Field::Response, ..place },
-            Place { seq: seq ^ 1, ..place },
-            Place { origin: "a/0/c", ..place },
+            BodySlot { field: Field::Response, ..place },
+            BodySlot { seq: seq ^ 1, ..place },
+            BodySlot { origin: "a/0/c", ..place },
         ];
         for place in elsewhere {
             prop_assert!(key.open(&place, sealed.clone()).is_err());

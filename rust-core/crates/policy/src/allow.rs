@@ -42,14 +42,14 @@ struct Allowed {
 
 /// What one rule does not match.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Spared {
+pub(crate) struct Exemptions {
     allowed: Arc<Allowed>,
     view: View,
     addresses: bool,
     documentation: bool,
 }
 
-impl Spared {
+impl Exemptions {
     /// Of no rule yet.
     ///
     /// # Errors

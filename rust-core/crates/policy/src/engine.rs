@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-use crate::allow::Spared;
+use crate::allow::Exemptions;
 use crate::config::{check_budget, check_threshold};
 use crate::fold_table::{self, FoldTable};
 use crate::hold::Hold;
@@ -91,7 +91,7 @@ impl Engine {
         let flag_threshold = check_threshold("flag_threshold", config.flag_threshold)?;
         let budget = Duration::from_micros(check_budget(config.budget_us)?);
         let table = fold_table::table()?;
-        let spared = Spared::compile(&config.allow, table)?;
+        let spared = Exemptions::compile(&config.allow, table)?;
 
         let mut known = HashSet::new();
         let mut rules = Vec::new();

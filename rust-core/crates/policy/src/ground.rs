@@ -3,7 +3,7 @@
 use crate::View;
 
 /// What a rule is applied to: beginnings from `from` up to `to`.
-pub(crate) struct Ground<'t> {
+pub(crate) struct MatchRange<'t> {
     pub(crate) bytes: &'t [u8],
     pub(crate) from: usize,
     pub(crate) to: usize,
@@ -11,7 +11,7 @@ pub(crate) struct Ground<'t> {
     pub(crate) origin: usize,
 }
 
-impl<'t> Ground<'t> {
+impl<'t> MatchRange<'t> {
     /// What of it is undecided, for the rules of this view.
     pub(crate) fn surface(&self, view: View) -> Surface<'t> {
         Surface {

@@ -9,7 +9,7 @@ use crate::wake::Wake;
 use crate::{RuleIndex, View};
 
 /// Which rule a literal of the prefilter wakes.
-pub(crate) struct Owner {
+pub(crate) struct NeedleOwner {
     pub(crate) rule: RuleIndex,
     pub(crate) view: View,
     pub(crate) needle: u8,
@@ -22,7 +22,7 @@ pub(crate) struct Owner {
 pub(crate) struct NeedleSearch {
     pub(crate) prefilter: Prefilter,
     /// For every literal of the prefilter, whom it wakes.
-    pub(crate) owners: Vec<Vec<Owner>>,
+    pub(crate) owners: Vec<Vec<NeedleOwner>>,
 }
 
 impl NeedleSearch {
@@ -30,7 +30,7 @@ impl NeedleSearch {
     pub(crate) fn of(rules: &[Rule], view: Option<View>) -> Self {
         let mut literals = Vec::<Vec<u8>>::new();
         let mut numbers = HashMap::<&[u8], usize>::new();
-        let mut owners = Vec::<Vec<Owner>>::new();
+        let mut owners = Vec::<Vec<NeedleOwner>>::new();
         for (number, rule) in (0_u16..).zip(rules) {
             let Wake::Needles(needles) = &rule.wake else {
                 continue;
@@ -45,7 +45,7 @@ impl NeedleSearch {
                         owners.push(Vec::new());
                         literals.len() - 1
                     });
-                    owners[number_of_literal].push(Owner {
+                    owners[number_of_literal].push(NeedleOwner {
                         rule: RuleIndex(number),
                         view: rule.view,
                         needle: number_of_needle,

@@ -40,7 +40,7 @@ pub(crate) fn own(action: Action, extent: Extent, limits: &[Limit]) -> Actions {
 
 /// A rule, as overrides name it.
 #[derive(Clone, Copy)]
-pub(crate) struct Named<'r> {
+pub(crate) struct RuleName<'r> {
     pub(crate) id: &'r str,
     pub(crate) pack: Option<&'r str>,
     /// Whether it is a sign and no more: only its id makes it do anything but flag.
@@ -52,11 +52,11 @@ pub(crate) struct Named<'r> {
 /// nothing where the rule is off.
 pub(crate) fn apply(
     actions: &mut Actions,
-    rule: Named<'_>,
+    rule: RuleName<'_>,
     everywhere: Option<Action>,
     overrides: &[ActionOverride],
 ) {
-    let Named { id, pack, is_sign } = rule;
+    let RuleName { id, pack, is_sign } = rule;
     // What holds for many rules does not know which of them are mistaken often.
     let of_many = |action: Action| if is_sign { action.min(Action::Flag) } else { action };
     if let Some(action) = everywhere {

@@ -2,13 +2,13 @@
 
 use serde::Serialize;
 
-use crate::allow::Spared;
+use crate::allow::Exemptions;
 use crate::anchor::Anchor;
 use crate::checks::{self, Check};
 use crate::fold;
 use crate::fold_table::{FoldTable, plain_byte};
 use crate::linear::Weights;
-use crate::overrides::{self, Actions, Named};
+use crate::overrides::{self, Actions, RuleName};
 use crate::pattern::Pattern;
 use crate::scope::ScopeSet;
 use crate::token_tail::TokenTail;
@@ -51,8 +51,8 @@ pub struct RuleInfo {
 }
 
 impl RuleInfo {
-    pub(crate) fn named(&self) -> Named<'_> {
-        Named {
+    pub(crate) fn named(&self) -> RuleName<'_> {
+        RuleName {
             id: &self.id,
             pack: self.pack.as_deref(),
             is_sign: self.is_sign,
@@ -74,7 +74,7 @@ pub(crate) struct Rule {
     pub(crate) required: Vec<Vec<u8>>,
     pub(crate) check: Option<Check>,
     /// What it does not match after all.
-    pub(crate) spared: Spared,
+    pub(crate) spared: Exemptions,
     pub(crate) wake: Wake,
     /// For each of its needles, what a match holds from there on.
     pub(crate) anchors: [Option<Anchor>; MOST_NEEDLES],
@@ -130,7 +130,7 @@ impl Rule {
         spec: RuleSpec,
         source: &Source,
         config: &PolicyConfig,
-        spared: &Spared,
+        spared: &Exemptions,
         table: &FoldTable,
     ) -> Result<Self, PolicyError> {
         let id = spec.id.clone();

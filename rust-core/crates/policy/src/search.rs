@@ -5,7 +5,7 @@ use regex_automata::{Anchored, Input, hybrid, meta};
 use crate::Fault;
 use crate::budget::Clock;
 use crate::fold_table::plain_byte;
-use crate::ground::Ground;
+use crate::ground::MatchRange;
 use crate::hit::Hit;
 use crate::rule::Rule;
 use crate::wake::Wake;
@@ -37,13 +37,13 @@ impl Rule {
     pub(crate) fn search(
         &self,
         caches: &mut PatternCaches,
-        ground: &Ground<'_>,
+        ground: &MatchRange<'_>,
         hits: &[Hit],
         mut consumed: usize,
         clock: &mut Clock<'_>,
         mut found: impl FnMut(usize, usize),
     ) -> Result<usize, Fault> {
-        let Ground { bytes, from, to, .. } = *ground;
+        let MatchRange { bytes, from, to, .. } = *ground;
         let PatternCaches { regex, anchor } = caches;
         let regex = regex.get_or_insert_with(|| self.pattern.regex.create_cache());
         for (low, high) in woken::stretches(hits, self.needles()) {

@@ -6,7 +6,7 @@ use regex_automata::hybrid::dfa::Cache;
 use crate::automaton::{Automaton, Walk};
 use crate::budget::Clock;
 use crate::digits::Places;
-use crate::ground::Ground;
+use crate::ground::MatchRange;
 use crate::hit::Hit;
 use crate::rule::Rule;
 use crate::rule_set::RuleSet;
@@ -78,13 +78,13 @@ impl Sieve {
     pub(crate) fn collect(
         &self,
         active: &RuleSet,
-        ground: &Ground<'_>,
+        ground: &MatchRange<'_>,
         places: &Places,
         residue: &mut Residue,
         hits: &mut Vec<Hit>,
         clock: &mut Clock<'_>,
     ) -> Result<(), Fault> {
-        let Ground { bytes, from, to, .. } = *ground;
+        let MatchRange { bytes, from, to, .. } = *ground;
         let has_digits = places.digits.iter().any(|digits| *digits != 0);
         if !has_digits || !self.rules.iter().any(|rule| active.contains(*rule)) {
             return Ok(());
@@ -126,7 +126,7 @@ impl Sieve {
         &self,
         active: &RuleSet,
         cache: &mut Cache,
-        ground: &Ground<'_>,
+        ground: &MatchRange<'_>,
         place: usize,
         hits: &mut Vec<Hit>,
     ) -> Result<usize, Fault> {

@@ -1,7 +1,7 @@
 //! Finding the matches of one window of a text, and remembering how far the text is decided.
 
 use crate::fold::{Folded, fill_plain, floor_boundary};
-use crate::ground::{Ground, Surface};
+use crate::ground::{MatchRange, Surface};
 use crate::hold::Holding;
 use crate::progress::{Progress, Reach};
 use crate::scan::{Pass, Reporting};
@@ -52,7 +52,7 @@ impl Pass<'_> {
                     automaton.first(&mut undecided[number], bytes, horizon(), clock)?
                 }
             };
-            Ok(Ground {
+            Ok(MatchRange {
                 bytes,
                 from,
                 to,

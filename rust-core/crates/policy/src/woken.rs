@@ -7,9 +7,9 @@ use regex_automata::hybrid::dfa::Cache;
 use crate::begins::is_word;
 use crate::budget::Clock;
 use crate::fold::fill_plain;
-use crate::ground::{Ground, Surface};
+use crate::ground::{MatchRange, Surface};
 use crate::hit::Hit;
-use crate::needle_search::Owner;
+use crate::needle_search::NeedleOwner;
 use crate::prefilter::LONGEST;
 use crate::rule_set::RuleSet;
 use crate::wake::{GRAPHIC_RUN, MOST_NEEDLES};
@@ -86,7 +86,7 @@ pub(crate) fn collect_odd(
     open.into_iter().for_each(around);
 }
 
-impl Owner {
+impl NeedleOwner {
     /// Adds a hit for the literal at `place` of `surface`.
     fn found(&self, active: &RuleSet, surface: &Surface<'_>, place: usize, hits: &mut Vec<Hit>) {
         let before = place.checked_sub(1).and_then(|last| surface.bytes.get(last));
@@ -144,7 +144,7 @@ fn drop_single(engine: &Engine, hits: &mut Vec<Hit>) {
 fn drop_broken(
     engine: &Engine,
     hits: &mut Vec<Hit>,
-    grounds: [&Ground<'_>; 2],
+    grounds: [&MatchRange<'_>; 2],
     caches: &mut [Caches],
     clock: &mut Clock<'_>,
 ) -> Result<(), Fault> {
@@ -178,7 +178,7 @@ fn drop_broken(
 pub(crate) fn join(
     engine: &Engine,
     hits: &mut Vec<Hit>,
-    grounds: [&Ground<'_>; 2],
+    grounds: [&MatchRange<'_>; 2],
     caches: &mut [Caches],
     clock: &mut Clock<'_>,
 ) -> Result<(), Fault> {

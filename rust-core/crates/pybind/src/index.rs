@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 
 use proofgate_evidence::{EvidenceError, FileStorage, key_successions, prove, read_records};
 use proofgate_index::{
-    Analysed, Batch, Day, End, Exchange, Held, IndexError, Limits, Place, Reader, RequestId, Window,
+    Analysed, Batch, Day, End, Exchange, Held, IndexError, Limits, LogCursor, Reader, RequestId, Window,
     signed_logs,
 };
 use proofgate_ledger::{Checkpoint, Hash, LedgerError, VerifyingKey, leaf_hash, record, verify_inclusion};
@@ -107,7 +107,7 @@ impl ExchangeReader {
             ..usual
         };
         let opened = python.detach(|| {
-            let place = place.map(Place::parse).transpose()?;
+            let place = place.map(LogCursor::parse).transpose()?;
             let key = key_successions::follow(&STORAGE, &directory, &key)?;
             Reader::open(&STORAGE, &directory, note, &key, place.as_ref(), limits)
         });

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use proofgate_evidence::{FileStorage, ShredKeys};
 use proofgate_ledger::record::{self, Record};
-use proofgate_replay::{Basis, Compared, Exchange, Exchanges, Field, Replayer, Wanted};
+use proofgate_replay::{Compared, Exchange, ExchangeFilter, Exchanges, Field, Replayer, RuleSource};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
@@ -49,7 +49,7 @@ impl RecordedExchanges {
         let key = optional_key(Some(verifying_key))?;
         let keeping = optional_key(keeping_key)?;
         let key = key.ok_or_else(|| PyValueError::new_err("a verifying key is wanted"))?;
-        let wanted = Wanted {
+        let wanted = ExchangeFilter {
             since: since_us,
             until: until_us,
             tenant,
@@ -154,7 +154,11 @@ impl PyReplayer {
     #[new]
     #[pyo3(signature = (configuration, other=false))]
     fn new(python: Python<'_>, configuration: &[u8], other: bool) -> PyResult<Self> {
-        let basis = if other { Basis::Other } else { Basis::Recorded };
+        let basis = if other {
+            RuleSource::Other
+        } else {
+            RuleSource::Recorded
+        };
         let replayer = python.detach(|| Replayer::new(configuration, basis));
         let replayer = replayer.map_err(|error| config_error(python, &error))?;
         Ok(Self(Mutex::new(replayer)))

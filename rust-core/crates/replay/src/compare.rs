@@ -8,14 +8,14 @@ use proofgate_policy::Direction;
 use proofgate_providers::Dialect;
 use serde::Serialize;
 
-use crate::configuration::{Basis, Configuration, ReplayError, Terms};
-use crate::judge::{self, Extent, PANICKED, Seen, Tools};
-use crate::side::{Side, Word};
+use crate::configuration::{Configuration, ReplayError, RuleSource, Terms};
+use crate::judge::{self, Extent, PANICKED, RuleResult, Tools};
+use crate::side::{SideVerdict, VerdictKind};
 
 /// How what is recorded stands to what the rules come to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Standing {
+pub enum Agreement {
     /// The recorded verdict, with the same rules and the same score; of other rules than the recorded ones, the same decision for
     /// the same reasons.
     Same,
@@ -31,46 +31,51 @@ pub enum Standing {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Compared {
     /// How the two stand to each other.
-    pub result: Standing,
+    pub result: Agreement,
     /// Why not all, or nothing, was compared: a stable machine code.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<&'static str>,
     /// What the record says.
-    pub recorded: Side,
+    pub recorded: SideVerdict,
     /// What the rules come to, where they did.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub replayed: Option<Side>,
+    pub replayed: Option<SideVerdict>,
 }
 
 impl Compared {
-    fn not_replayable(recorded: Side, reason: &'static str) -> Self {
+    fn not_replayable(recorded: SideVerdict, reason: &'static str) -> Self {
         Self {
-            result: Standing::NotReplayable,
+            result: Agreement::NotReplayable,
             reason: Some(reason),
             recorded,
             replayed: None,
         }
     }
 
-    fn of(recorded: Side, replayed: Side, basis: Basis) -> Self {
+    fn of(recorded: SideVerdict, replayed: SideVerdict, basis: RuleSource) -> Self {
         let same = match basis {
-            Basis::Recorded => recorded == replayed,
-            Basis::Other => recorded.decides_as(&replayed),
+            RuleSource::Recorded => recorded == replayed,
+            RuleSource::Other => recorded.decides_as(&replayed),
         };
         Self {
-            result: if same { Standing::Same } else { Standing::Differs },
+            result: if same { Agreement::Same } else { Agreement::Differs },
             reason: None,
             recorded,
             replayed: Some(replayed),
         }
     }
 
-    fn part(recorded: Side, replayed: Option<Side>, agrees: bool, reason: &'static str) -> Self {
+    fn part(
+        recorded: SideVerdict,
+        replayed: Option<SideVerdict>,
+        agrees: bool,
+        reason: &'static str,
+    ) -> Self {
         Self {
             result: if agrees {
-                Standing::Consistent
+                Agreement::Consistent
             } else {
-                Standing::Differs
+                Agreement::Differs
             },
             reason: Some(reason),
             recorded,
@@ -82,7 +87,7 @@ impl Compared {
 /// Replays exchanges with the rules of one configuration. One thread uses it.
 pub struct Replayer {
     configuration: Configuration,
-    basis: Basis,
+    basis: RuleSource,
     tools: Tools,
 }
 
@@ -92,7 +97,7 @@ impl Replayer {
     ///
     /// # Errors
     /// [`ReplayError`] when it is not of a form that this version reads, or its rules are refused.
-    pub fn new(configuration: &[u8], basis: Basis) -> Result<Self, ReplayError> {
+    pub fn new(configuration: &[u8], basis: RuleSource) -> Result<Self, ReplayError> {
         Ok(Self {
             configuration: Configuration::read(configuration, basis)?,
             basis,
@@ -102,7 +107,7 @@ impl Replayer {
 
     /// Replays a request that was admitted. `body`: its bytes as they came, where they are there.
     pub fn admitted(&mut self, admission: &Admission<'_>, body: Option<&[u8]>) -> Compared {
-        let recorded = Side::passed(admission.policy.as_ref());
+        let recorded = SideVerdict::passed(admission.policy.as_ref());
         self.guarded(recorded, |replayer, recorded| {
             replayer.request(&admission.tenant, &admission.endpoint, body, recorded)
         })
@@ -110,7 +115,7 @@ impl Replayer {
 
     /// Replays a request that was refused; `None` where that was not by a policy. No record commits to the body of one.
     pub fn rejected(&mut self, rejection: &Rejection<'_>, body: Option<&[u8]>) -> Option<Compared> {
-        let recorded = Side::denied(rejection.policy.as_ref());
+        let recorded = SideVerdict::denied(rejection.policy.as_ref());
         let reason = match rejection.code.as_ref() {
             "policy_blocked" => None,
             "policy_redaction_impossible" => Some("form"),
@@ -135,14 +140,18 @@ impl Replayer {
         completion: &Completion<'_>,
         body: Option<&[u8]>,
     ) -> Compared {
-        let recorded = Side::of_answer(completion.policy.as_ref(), completion.outcome);
+        let recorded = SideVerdict::of_answer(completion.policy.as_ref(), completion.outcome);
         self.guarded(recorded, |replayer, recorded| {
             replayer.answer(admission, completion, body, recorded)
         })
     }
 
     /// A panic is the exchange's own, whatever panics: the next one is replayed with new tools.
-    fn guarded(&mut self, recorded: Side, replay: impl FnOnce(&mut Self, Side) -> Compared) -> Compared {
+    fn guarded(
+        &mut self,
+        recorded: SideVerdict,
+        replay: impl FnOnce(&mut Self, SideVerdict) -> Compared,
+    ) -> Compared {
         let kept = recorded.clone();
         let replayed = catch_unwind(AssertUnwindSafe(|| replay(self, recorded)));
         replayed.unwrap_or_else(|_| {
@@ -151,13 +160,19 @@ impl Replayer {
         })
     }
 
-    fn request(&mut self, tenant: &str, endpoint: &str, body: Option<&[u8]>, recorded: Side) -> Compared {
+    fn request(
+        &mut self,
+        tenant: &str,
+        endpoint: &str,
+        body: Option<&[u8]>,
+        recorded: SideVerdict,
+    ) -> Compared {
         let Some(terms) = self.configuration.terms(tenant) else {
             return Compared::not_replayable(recorded, "tenant_unknown");
         };
         let others = match self.basis {
-            Basis::Recorded => terms.asks_others || recorded.has_others(),
-            Basis::Other => recorded.has_others(),
+            RuleSource::Recorded => terms.asks_others || recorded.has_others(),
+            RuleSource::Other => recorded.has_others(),
         };
         let dialect = match Dialect::at(endpoint) {
             None => return Compared::not_replayable(recorded, "endpoint"),
@@ -171,22 +186,24 @@ impl Replayer {
             return Compared::not_replayable(recorded, "no_verdict_recorded");
         }
         match judge::request(&self.configuration, terms, dialect, body, &mut self.tools) {
-            Seen::None(code, _) => Compared::not_replayable(recorded, code),
-            Seen::Verdict(_) if others && self.basis == Basis::Other => {
+            RuleResult::None(code, _) => Compared::not_replayable(recorded, code),
+            RuleResult::Verdict(_) if others && self.basis == RuleSource::Other => {
                 Compared::not_replayable(recorded, "other_policy")
             }
             // Others are asked about what the rules let pass, and about nothing else.
-            Seen::Verdict(seen) if others && (recorded.has_others() || seen.verdict < Word::Block) => {
-                let agrees = seen.verdict < Word::Block && seen.is_recorded_with_others(&recorded);
+            RuleResult::Verdict(seen)
+                if others && (recorded.has_others() || seen.verdict < VerdictKind::Block) =>
+            {
+                let agrees = seen.verdict < VerdictKind::Block && seen.is_recorded_with_others(&recorded);
                 Compared::part(recorded, Some(seen), agrees, "other_policy")
             }
-            Seen::Verdict(seen) => Compared::of(recorded, seen, self.basis),
+            RuleResult::Verdict(seen) => Compared::of(recorded, seen, self.basis),
         }
     }
 
     /// Of what was denied, also without its body: whether the rules that the record names deny, with the score that it tells.
-    fn unstored(&self, terms: &Terms, direction: Direction, recorded: Side) -> Compared {
-        if recorded.verdict != Word::Block || self.basis == Basis::Other {
+    fn unstored(&self, terms: &Terms, direction: Direction, recorded: SideVerdict) -> Compared {
+        if recorded.verdict != VerdictKind::Block || self.basis == RuleSource::Other {
             return Compared::not_replayable(recorded, "not_stored");
         }
         match self.configuration.denies(terms, direction, &recorded) {
@@ -200,7 +217,7 @@ impl Replayer {
         admission: &Admission<'_>,
         completion: &Completion<'_>,
         body: Option<&[u8]>,
-        recorded: Side,
+        recorded: SideVerdict,
     ) -> Compared {
         let Some(terms) = self.configuration.terms(&admission.tenant) else {
             return Compared::not_replayable(recorded, "tenant_unknown");
@@ -220,7 +237,7 @@ impl Replayer {
             .policy
             .as_ref()
             .is_some_and(|note| note.from_tool.is_some());
-        if recorded.guarded_call.is_some() && self.basis == Basis::Other {
+        if recorded.guarded_call.is_some() && self.basis == RuleSource::Other {
             return Compared::not_replayable(recorded, "guarded_call");
         }
         let refused = recorded.guarded_call.as_ref().filter(|_| recorded.is_guarded());
@@ -234,7 +251,7 @@ impl Replayer {
         let Some(kind) = judge::kind_of(dialect, body) else {
             return Compared::not_replayable(recorded, "not_text");
         };
-        let is_guarded = is_flagged && self.basis == Basis::Recorded;
+        let is_guarded = is_flagged && self.basis == RuleSource::Recorded;
         let said = recorded.guarded_call.as_ref().map(|call| call.verdict);
         let guard = match is_guarded {
             true => judge::guard_of(terms, said == Some(GuardVerdict::Approved)),
@@ -258,7 +275,7 @@ impl Replayer {
             &mut self.tools,
         );
         let reason = match completion.outcome {
-            Outcome::Complete if recorded.verdict == Word::Redact => Some("redacted_answer"),
+            Outcome::Complete if recorded.verdict == VerdictKind::Redact => Some("redacted_answer"),
             Outcome::Complete => None,
             Outcome::PolicyBlocked if refuses.is_some() => Some("guarded_call"),
             Outcome::PolicyBlocked => Some("blocked_answer"),
@@ -268,18 +285,22 @@ impl Replayer {
             return Compared::not_replayable(recorded, "cut_short");
         }
         match (seen, reason) {
-            (Seen::Verdict(seen), None) => Compared::of(recorded, seen, self.basis),
+            (RuleResult::Verdict(seen), None) => Compared::of(recorded, seen, self.basis),
             // What was found until the rules gave up is told as if it were all.
-            (Seen::None(_, seen), None) if seen == recorded && self.basis == Basis::Recorded => {
+            (RuleResult::None(_, seen), None) if seen == recorded && self.basis == RuleSource::Recorded => {
                 Compared::of(recorded, seen, self.basis)
             }
-            (Seen::None(code, _), _) => Compared::not_replayable(recorded, code),
-            (Seen::Verdict(seen), Some(reason)) if self.basis == Basis::Other => match seen.verdict {
-                // What is not there cannot make it milder.
-                Word::Block if recorded.verdict != Word::Block => Compared::of(recorded, seen, self.basis),
-                _ => Compared::not_replayable(recorded, reason),
-            },
-            (Seen::Verdict(seen), Some(reason)) => {
+            (RuleResult::None(code, _), _) => Compared::not_replayable(recorded, code),
+            (RuleResult::Verdict(seen), Some(reason)) if self.basis == RuleSource::Other => {
+                match seen.verdict {
+                    // What is not there cannot make it milder.
+                    VerdictKind::Block if recorded.verdict != VerdictKind::Block => {
+                        Compared::of(recorded, seen, self.basis)
+                    }
+                    _ => Compared::not_replayable(recorded, reason),
+                }
+            }
+            (RuleResult::Verdict(seen), Some(reason)) => {
                 let denied = completion.outcome == Outcome::PolicyBlocked;
                 let follows = match self.configuration.denies(terms, Direction::Response, &recorded) {
                     _ if !denied => true,
@@ -290,7 +311,7 @@ impl Replayer {
                     }
                     denies => denies.unwrap_or(true),
                 };
-                let agrees = (seen.verdict < Word::Redact && seen.is_part_of(&recorded))
+                let agrees = (seen.verdict < VerdictKind::Redact && seen.is_part_of(&recorded))
                     || (reason == "redacted_answer"
                         && is_left_of(
                             &self.configuration,
@@ -313,16 +334,16 @@ fn is_left_of(
     terms: &Terms,
     form: (Dialect, AnswerKind),
     body: &[u8],
-    recorded: &Side,
+    recorded: &SideVerdict,
     tools: &mut Tools,
 ) -> bool {
     let rules = (terms, &terms.unscored);
     let seen = judge::response(configuration, rules, None, form, body, Extent::Whole, tools);
-    let Seen::Verdict(seen) = seen else {
+    let RuleResult::Verdict(seen) = seen else {
         return false;
     };
     let least = configuration.least_score(terms, &seen, recorded);
-    seen.verdict < Word::Redact
+    seen.verdict < VerdictKind::Redact
         && seen.names_part_of(recorded)
         && least.is_some_and(|least| least <= recorded.score)
 }

@@ -10,7 +10,7 @@ use proofgate_policy::{
 };
 use serde::Deserialize;
 
-use crate::side::{Call, Side};
+use crate::side::{Call, SideVerdict};
 
 /// How many times as much of the processor's time as in the worker an evaluation may take.
 pub const PATIENCE: u64 = 10;
@@ -38,7 +38,7 @@ pub enum ReplayError {
 
 /// Whose rules these are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Basis {
+pub enum RuleSource {
     /// Those that a record names: its verdict has to follow from them.
     Recorded,
     /// Others: tenants that they do not name have the policy of everybody, and what else would be asked is left out.
@@ -123,7 +123,7 @@ pub(crate) struct Configuration {
 
 impl Configuration {
     /// Reads a configuration and compiles its rules.
-    pub(crate) fn read(json: &[u8], basis: Basis) -> Result<Self, ReplayError> {
+    pub(crate) fn read(json: &[u8], basis: RuleSource) -> Result<Self, ReplayError> {
         let document: Document = serde_json::from_slice(json).map_err(|error| ReplayError::Unreadable {
             line: error.line(),
             column: error.column(),
@@ -135,9 +135,9 @@ impl Configuration {
         policy.budget_us_per_kib = patient(policy.budget_us_per_kib).min(MOST_PER_KIB);
         let engine = Engine::compile(&policy)?;
         let others = match basis {
-            Basis::Other => Some(terms(&engine, None)?),
+            RuleSource::Other => Some(terms(&engine, None)?),
             // Which plan a tenant of a shard had, stands in no archive: all of them have to say the same.
-            Basis::Recorded => match &document.plans[..] {
+            RuleSource::Recorded => match &document.plans[..] {
                 [first, rest @ ..] if rest.iter().all(|plan| plan.says_as(first)) => {
                     Some(terms_of(&engine, first)?)
                 }
@@ -183,7 +183,7 @@ impl Configuration {
     /// The least score of an answer of which `seen` is left, where `whole` names the rules that matched in all of it. Of
     /// matches that overlap, the one with the highest score counts: if that is not there any more, others count in its place.
     /// `None`: no rule that could have outweighed another is missing.
-    pub(crate) fn least_score(&self, terms: &Terms, seen: &Side, whole: &Side) -> Option<u32> {
+    pub(crate) fn least_score(&self, terms: &Terms, seen: &SideVerdict, whole: &SideVerdict) -> Option<u32> {
         if whole.unnamed > 0 {
             return Some(0);
         }
@@ -215,7 +215,7 @@ impl Configuration {
 
     /// Whether the rules that a verdict names can deny: one by itself, or the score that it tells, which can be no more than
     /// theirs together. `None` where it does not name them all.
-    pub(crate) fn denies(&self, terms: &Terms, direction: Direction, side: &Side) -> Option<bool> {
+    pub(crate) fn denies(&self, terms: &Terms, direction: Direction, side: &SideVerdict) -> Option<bool> {
         if side.unnamed > 0 || side.has_others() {
             return None;
         }

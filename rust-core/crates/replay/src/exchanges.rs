@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::path::{Path, PathBuf};
 
 use proofgate_evidence::layout::{incarnation_of, parse_incarnation, shards};
-use proofgate_evidence::log_reader::{Found, LogReader};
+use proofgate_evidence::log_reader::{LogItem, LogReader};
 use proofgate_evidence::{EvidenceError, ReadStorage, key_successions};
 use proofgate_index::{IndexError, Limits, Reader, SignedLog, signed_logs};
 use proofgate_ledger::record::{self, Admission, ConfigId, Record, Rejection};
@@ -37,7 +37,7 @@ pub struct Exchange {
 
 /// Which exchanges are wanted: all for which everything holds that is set.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Wanted {
+pub struct ExchangeFilter {
     /// Begun at this time or later, in unix microseconds.
     pub since: Option<u64>,
     /// Begun before this time.
@@ -50,7 +50,7 @@ pub struct Wanted {
     pub id: Option<String>,
 }
 
-impl Wanted {
+impl ExchangeFilter {
     fn has(&self, ts: u64, id: &str, tenant: Option<&str>, model: Option<&str>) -> bool {
         let is = |wanted: &Option<String>, found: Option<&str>| {
             wanted.as_deref().is_none_or(|wanted| found == Some(wanted))
@@ -77,7 +77,7 @@ impl Wanted {
 pub struct Exchanges<'s> {
     storage: &'s dyn ReadStorage,
     key: VerifyingKey,
-    wanted: Wanted,
+    wanted: ExchangeFilter,
     logs: VecDeque<SignedLog>,
     /// The log at hand, and how many of its records are believed.
     log: Option<(SignedLog, Reader<'s>, u64)>,
@@ -105,7 +105,7 @@ impl<'s> Exchanges<'s> {
         ledger: &Path,
         key: &VerifyingKey,
         keeping: Option<&VerifyingKey>,
-        wanted: Wanted,
+        wanted: ExchangeFilter,
     ) -> Result<Self, IndexError> {
         let key = key_successions::follow(storage, ledger, key)?;
         let (logs, problems) = signed_logs(storage, ledger, &key, keeping, &BTreeMap::new())?;
@@ -285,15 +285,15 @@ impl<'s> Exchanges<'s> {
         let mut count = 0;
         loop {
             match log.next()? {
-                Found::End => return Ok(count),
-                Found::Record(stored) if stored.seq >= seq => {
+                LogItem::End => return Ok(count),
+                LogItem::Record(stored) if stored.seq >= seq => {
                     count += u64::from(match record::parse(log.payload(&stored)) {
                         Ok(Record::Admission(admission)) => self.wanted.has_admission(&admission),
                         Ok(Record::Rejection(rejection)) => self.wanted.has_rejection(&rejection),
                         _ => false,
                     });
                 }
-                Found::Record(_) | Found::Flaw(_) => {}
+                LogItem::Record(_) | LogItem::Flaw(_) => {}
             }
         }
     }

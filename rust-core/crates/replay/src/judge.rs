@@ -12,7 +12,7 @@ use proofgate_policy::{Direction, Engine, Fault, Judgement, Mode, Profile, Scrat
 use proofgate_providers::{BodyKind, BodyText, Call, Dialect, MessagePlace};
 
 use crate::configuration::{Configuration, Terms};
-use crate::side::{Side, Word};
+use crate::side::{SideVerdict, VerdictKind};
 
 /// Memory that one evaluation leaves to the next.
 #[derive(Default)]
@@ -33,11 +33,11 @@ pub(crate) enum Extent {
 }
 
 /// What rules came to.
-pub(crate) enum Seen {
+pub(crate) enum RuleResult {
     /// A verdict.
-    Verdict(Side),
+    Verdict(SideVerdict),
     /// None: why, as a stable machine code. What they had found before that.
-    None(&'static str, Side),
+    None(&'static str, SideVerdict),
 }
 
 /// What rules make of a request in JSON.
@@ -47,7 +47,7 @@ pub(crate) fn request(
     dialect: Dialect,
     body: &[u8],
     tools: &mut Tools,
-) -> Seen {
+) -> RuleResult {
     let (engine, profile) = (&configuration.engine, &terms.profile);
     let Tools {
         scratch,
@@ -59,26 +59,29 @@ pub(crate) fn request(
     let read = Call::text_of(body).and_then(|body| Call::read_text(dialect, body, workspace, text));
     let call = match read {
         Ok(call) => call,
-        Err(bad) => return Seen::Verdict(Side::refused(Word::Refuse, bad.code())),
+        Err(bad) => return RuleResult::Verdict(SideVerdict::refused(VerdictKind::Refuse, bad.code())),
     };
     if profile.is_idle(Direction::Request) {
-        return Seen::Verdict(Side::passed(None));
+        return RuleResult::Verdict(SideVerdict::passed(None));
     }
     if call.token_ids.is_some() {
-        return Seen::Verdict(Side::refused(Word::Refuse, "token_ids_not_readable"));
+        return RuleResult::Verdict(SideVerdict::refused(
+            VerdictKind::Refuse,
+            "token_ids_not_readable",
+        ));
     }
     let verdict = match inspect_request(engine, profile, text, engine.budget(text.text().len()), scratch) {
         Ok(verdict) => verdict,
-        Err(fault) => return Seen::None(fault.code(), Side::passed(None)),
+        Err(fault) => return RuleResult::None(fault.code(), SideVerdict::passed(None)),
     };
     let redacted = verdict.outcome == Outcome::Redact;
     let mut note = note(engine, &verdict.judgement, verdict.place, redacted);
     if let Some(note) = &mut note {
         note.from_tool = from_tool(&verdict.tool_flags);
     }
-    Seen::Verdict(match verdict.outcome {
-        Outcome::Block { .. } => Side::denied(note.as_ref()),
-        Outcome::Allow | Outcome::Redact => Side::passed(note.as_ref()),
+    RuleResult::Verdict(match verdict.outcome {
+        Outcome::Block { .. } => SideVerdict::denied(note.as_ref()),
+        Outcome::Allow | Outcome::Redact => SideVerdict::passed(note.as_ref()),
     })
 }
 
@@ -130,9 +133,9 @@ pub(crate) fn response(
     body: &[u8],
     extent: Extent,
     tools: &mut Tools,
-) -> Seen {
+) -> RuleResult {
     if (guard.is_none() && !needs_response(profile)) || body.is_empty() {
-        return Seen::Verdict(Side::passed(None));
+        return RuleResult::Verdict(SideVerdict::passed(None));
     }
     let engine = &configuration.engine;
     let Tools { scratch, reading, .. } = tools;
@@ -152,14 +155,18 @@ pub(crate) fn response(
         note.would_block |= call.verdict == GuardVerdict::Observed;
         note.guarded_call = Some(call);
     }
-    let passed = Side::passed(note.as_ref());
+    let passed = SideVerdict::passed(note.as_ref());
     match pushed {
-        Ok(()) => Seen::Verdict(passed),
-        Err(Denial::Blocked { .. } | Denial::GuardedCall) => Seen::Verdict(Side::denied(note.as_ref())),
+        Ok(()) => RuleResult::Verdict(passed),
+        Err(Denial::Blocked { .. } | Denial::GuardedCall) => {
+            RuleResult::Verdict(SideVerdict::denied(note.as_ref()))
+        }
         // In dry-run mode a worker lets the rest of the answer pass, and tells what was found until then.
-        Err(denial) if profile.mode() == Mode::DryRun => Seen::None(denial.code(), passed),
-        Err(Denial::Malformed) => Seen::Verdict(Side::refused(Word::Block, Denial::Malformed.code())),
-        Err(denial) => Seen::None(denial.code(), passed),
+        Err(denial) if profile.mode() == Mode::DryRun => RuleResult::None(denial.code(), passed),
+        Err(Denial::Malformed) => {
+            RuleResult::Verdict(SideVerdict::refused(VerdictKind::Block, Denial::Malformed.code()))
+        }
+        Err(denial) => RuleResult::None(denial.code(), passed),
     }
 }
 

@@ -22,8 +22,8 @@ mod judge;
 mod side;
 
 pub use bodies::Why;
-pub use compare::{Compared, Replayer, Standing};
-pub use configuration::{Basis, PATIENCE, ReplayError};
-pub use exchanges::{Exchange, Exchanges, Wanted};
+pub use compare::{Agreement, Compared, Replayer};
+pub use configuration::{PATIENCE, ReplayError, RuleSource};
+pub use exchanges::{Exchange, ExchangeFilter, Exchanges};
 pub use proofgate_payloads::Field;
-pub use side::{Call, Side, ToolText, Word};
+pub use side::{Call, SideVerdict, ToolText, VerdictKind};

@@ -6,7 +6,7 @@ use serde::Serialize;
 /// What is decided of one direction of an exchange, from mild to strict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Word {
+pub enum VerdictKind {
     /// Nothing matched.
     Allow,
     /// It is reported.
@@ -54,9 +54,9 @@ pub struct Call {
 
 /// A verdict and what it rests on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Side {
+pub struct SideVerdict {
     /// What is decided.
-    pub verdict: Word,
+    pub verdict: VerdictKind,
     /// Score of the message that decides.
     pub score: u32,
     /// What that message is; absent where no rule matched.
@@ -94,7 +94,7 @@ fn is_false(flag: &bool) -> bool {
     !flag
 }
 
-impl Side {
+impl SideVerdict {
     /// Of something that went on.
     pub(crate) fn passed(note: Option<&PolicyNote<'_>>) -> Self {
         Self::of(note, None)
@@ -102,7 +102,7 @@ impl Side {
 
     /// Of something that was denied.
     pub(crate) fn denied(note: Option<&PolicyNote<'_>>) -> Self {
-        Self::of(note, Some(Word::Block))
+        Self::of(note, Some(VerdictKind::Block))
     }
 
     /// Of an answer, by how its exchange ended.
@@ -114,22 +114,22 @@ impl Side {
     }
 
     /// Of something that no rule decides about.
-    pub(crate) fn refused(verdict: Word, code: &'static str) -> Self {
+    pub(crate) fn refused(verdict: VerdictKind, code: &'static str) -> Self {
         Self {
             code: Some(code),
             ..Self::of(None, Some(verdict))
         }
     }
 
-    fn of(note: Option<&PolicyNote<'_>>, verdict: Option<Word>) -> Self {
+    fn of(note: Option<&PolicyNote<'_>>, verdict: Option<VerdictKind>) -> Self {
         let guarded_call = note.and_then(|note| note.guarded_call.as_ref());
         let is_approved = guarded_call.is_some_and(|call| call.verdict == GuardVerdict::Approved);
         let found = match note {
-            None => Word::Allow,
-            Some(note) if is_approved && note.rules.is_empty() => Word::Allow,
-            Some(note) if note.redacted => Word::Redact,
-            Some(note) if note.would_block => Word::WouldBlock,
-            Some(_) => Word::Flag,
+            None => VerdictKind::Allow,
+            Some(note) if is_approved && note.rules.is_empty() => VerdictKind::Allow,
+            Some(note) if note.redacted => VerdictKind::Redact,
+            Some(note) if note.would_block => VerdictKind::WouldBlock,
+            Some(_) => VerdictKind::Flag,
         };
         let rules = note.into_iter().flat_map(|note| &note.rules);
         Self {
@@ -185,11 +185,11 @@ impl Side {
 
     /// Whether it was denied for a call of a guarded tool.
     pub(crate) fn is_guarded(&self) -> bool {
-        self.verdict == Word::Block && self.guarded_call.is_some()
+        self.verdict == VerdictKind::Block && self.guarded_call.is_some()
     }
 
     /// Whether it tells of rules that came to no verdict.
     pub(crate) fn is_of_no_verdict(&self) -> bool {
-        self.rules.is_empty() && self.verdict == Word::WouldBlock
+        self.rules.is_empty() && self.verdict == VerdictKind::WouldBlock
     }
 }

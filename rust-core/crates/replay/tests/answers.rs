@@ -5,7 +5,7 @@ mod support;
 
 use proofgate_ledger::record::{Completion, FromTool, GuardVerdict, GuardedCall, Outcome, PolicyNote};
 use proofgate_policy::{Pack, pack_names};
-use proofgate_replay::{Basis, Standing};
+use proofgate_replay::{Agreement, RuleSource};
 use serde_json::json;
 use support::*;
 
@@ -17,7 +17,7 @@ fn an_answer_that_was_not_changed_has_its_verdict_however_it_came() {
         told(&replayer.answered(&admission(tenant, None), &end, Some(body)))
     };
     let flagged = || Some(note(60, &["weak-a"]));
-    use Standing::{Differs, Same};
+    use Agreement::{Differs, Same};
     let streamed = stream(&["so al", "phasi", "gn"], DONE);
     let beaten = [b": hb\n", &streamed[..]].concat();
     for body in [whole("so alphasign"), streamed, beaten] {
@@ -45,30 +45,30 @@ fn of_an_answer_that_was_changed_what_is_left_holds_nothing_that_would_be() {
     let left = stream(&["ask [redacted:staff] of an alphasign"], DONE);
     assert_eq!(
         of(note(70, &["weak-a", "staff"]), &left),
-        (Standing::Consistent, part)
+        (Agreement::Consistent, part)
     );
-    assert_eq!(of(note(10, &["staff"]), &left), (Standing::Differs, part));
+    assert_eq!(of(note(10, &["staff"]), &left), (Agreement::Differs, part));
     // The pair outweighed both of them, and a part of it is gone.
     let outweighed = stream(&["alphasign or betasign of [redacted:staff]"], DONE);
     let pair = || note(70, &["weak-a", "weak-b", "staff", "pair"]);
-    assert_eq!(of(pair(), &outweighed), (Standing::Consistent, part));
+    assert_eq!(of(pair(), &outweighed), (Agreement::Consistent, part));
     assert_eq!(
         of(note(70, &["weak-a", "weak-b", "staff"]), &outweighed),
-        (Standing::Differs, part)
+        (Agreement::Differs, part)
     );
     assert_eq!(
         of(note(70, &["weak-a", "staff", "pair"]), &outweighed),
-        (Standing::Differs, part)
+        (Agreement::Differs, part)
     );
     assert_eq!(
         of(pair(), &whole("alphasign bluebird")),
-        (Standing::Differs, part)
+        (Agreement::Differs, part)
     );
     let unchanged = stream(&["ask staff-123456"], DONE);
-    assert_eq!(of(note(10, &["staff"]), &unchanged), (Standing::Differs, part));
+    assert_eq!(of(note(10, &["staff"]), &unchanged), (Agreement::Differs, part));
     assert_eq!(
         of(note(100, &["codename", "staff"]), &whole("bluebird")),
-        (Standing::Differs, part)
+        (Agreement::Differs, part)
     );
 }
 
@@ -83,21 +83,21 @@ fn of_an_answer_that_was_denied_its_rules_have_to_deny_and_what_left_before_may_
     let part = Some("blocked_answer");
     assert_eq!(
         of(blocked(), &stream(&["here. And "], OWN_END)),
-        (Standing::Consistent, part)
+        (Agreement::Consistent, part)
     );
-    assert_eq!(of(blocked(), OWN_END.as_bytes()), (Standing::Consistent, part));
+    assert_eq!(of(blocked(), OWN_END.as_bytes()), (Agreement::Consistent, part));
     assert_eq!(
         of(blocked(), br#"{"error":{"code":"policy_blocked"}}"#),
-        (Standing::Consistent, part)
+        (Agreement::Consistent, part)
     );
     assert_eq!(
         of(Some(note(60, &["weak-a"])), OWN_END.as_bytes()),
-        (Standing::Differs, part)
+        (Agreement::Differs, part)
     );
     let delivered = stream(&["of bluebird. ", "And "], OWN_END);
-    assert_eq!(of(blocked(), &delivered), (Standing::Differs, part));
+    assert_eq!(of(blocked(), &delivered), (Agreement::Differs, part));
     let nothing = Some("no_verdict_recorded");
-    assert_eq!(of(None, OWN_END.as_bytes()), (Standing::NotReplayable, nothing));
+    assert_eq!(of(None, OWN_END.as_bytes()), (Agreement::NotReplayable, nothing));
 }
 
 #[test]
@@ -111,15 +111,15 @@ fn of_an_answer_that_broke_off_what_left_is_what_the_record_tells_or_less() {
     let flagged = || Some(note(60, &["weak-a"]));
     assert_eq!(
         of(Outcome::ClientDisconnect, flagged(), &begun),
-        (Standing::Consistent, part)
+        (Agreement::Consistent, part)
     );
     assert_eq!(
         of(Outcome::ClientDisconnect, None, &begun),
-        (Standing::Differs, part)
+        (Agreement::Differs, part)
     );
     assert_eq!(
         of(Outcome::UpstreamError, None, &whole("x")),
-        (Standing::NotReplayable, part)
+        (Agreement::NotReplayable, part)
     );
 }
 
@@ -136,7 +136,7 @@ fn what_the_packs_have_redacted_stays_as_it_is() {
         "tenants": [{"name": "acme"}],
         "limits": {"body_bytes": 1_000_000},
     });
-    let mut replayer = replayer(&document, Basis::Recorded);
+    let mut replayer = replayer(&document, RuleSource::Recorded);
     let engine =
         proofgate_policy::Engine::compile(&serde_json::from_value(document["policy"].clone()).unwrap())
             .unwrap();
@@ -171,7 +171,7 @@ fn what_the_packs_have_redacted_stays_as_it_is() {
                 ..end
             };
             let compared = replayer.answered(&admission("acme", None), &end, Some(&out));
-            if compared.result != Standing::Consistent {
+            if compared.result != Agreement::Consistent {
                 wrong.push((
                     rule.id.clone(),
                     String::from_utf8_lossy(&out).into_owned(),
@@ -222,7 +222,7 @@ fn replay_guarded(
     outcome: Outcome,
     note: Option<PolicyNote<'static>>,
     body: Option<&str>,
-) -> (Standing, Option<&'static str>) {
+) -> (Agreement, Option<&'static str>) {
     let from_tool = FromTool {
         scope: "tool_result".into(),
         message: Some("messages[2]".into()),
@@ -235,7 +235,7 @@ fn replay_guarded(
     let admission = admission(tenant, is_flagged.then_some(flagged));
     let mut completion = completion(outcome, None);
     completion.policy = note;
-    let mut replayer = replayer(&guarding(), Basis::Recorded);
+    let mut replayer = replayer(&guarding(), RuleSource::Recorded);
     let compared = replayer.answered(&admission, &completion, body.map(str::as_bytes));
     (compared.result, compared.reason)
 }
@@ -251,29 +251,29 @@ fn an_answer_with_a_guarded_call_has_to_be_what_the_record_says_of_it() {
     let flagged = |tenant| (tenant, true);
     let complete = Outcome::Complete;
     for (tenant, note, body, expected) in [
-        (flagged("guarded"), None, &read, Standing::Same),
-        (flagged("guarded"), None, &bash, Standing::Differs),
-        (("guarded", false), None, &bash, Standing::Same),
-        (flagged("acme"), None, &bash, Standing::Same),
+        (flagged("guarded"), None, &read, Agreement::Same),
+        (flagged("guarded"), None, &bash, Agreement::Differs),
+        (("guarded", false), None, &bash, Agreement::Same),
+        (flagged("acme"), None, &bash, Agreement::Same),
         (
             flagged("approving"),
             Some(guarded_call("Bash", Approved)),
             &bash,
-            Standing::Same,
+            Agreement::Same,
         ),
         (
             flagged("approving"),
             Some(guarded_call("Bash", Approved)),
             &read,
-            Standing::Differs,
+            Agreement::Differs,
         ),
         (
             flagged("watching"),
             Some(guarded_call("Bash", Observed)),
             &bash,
-            Standing::Same,
+            Agreement::Same,
         ),
-        (flagged("watching"), None, &bash, Standing::Differs),
+        (flagged("watching"), None, &bash, Agreement::Differs),
     ] {
         let told = format!("{tenant:?} {note:?}");
         let (result, _) = replay_guarded(tenant, complete, note, Some(body));
@@ -282,11 +282,11 @@ fn an_answer_with_a_guarded_call_has_to_be_what_the_record_says_of_it() {
     // What was refused is not there: that it could be is all that can be said.
     let blocked = Outcome::PolicyBlocked;
     for (tenant, verdict, expected) in [
-        (flagged("guarded"), Refused, Standing::Consistent),
-        (("guarded", false), Refused, Standing::Differs),
-        (flagged("guarded"), ApprovalRequired, Standing::Differs),
-        (flagged("approving"), ApprovalRequired, Standing::Consistent),
-        (flagged("acme"), Refused, Standing::Differs),
+        (flagged("guarded"), Refused, Agreement::Consistent),
+        (("guarded", false), Refused, Agreement::Differs),
+        (flagged("guarded"), ApprovalRequired, Agreement::Differs),
+        (flagged("approving"), ApprovalRequired, Agreement::Consistent),
+        (flagged("acme"), Refused, Agreement::Differs),
     ] {
         for body in [
             None,
@@ -302,6 +302,6 @@ fn an_answer_with_a_guarded_call_has_to_be_what_the_record_says_of_it() {
             );
         }
         let other = Some(guarded_call("Write", verdict));
-        assert_eq!(replay_guarded(tenant, blocked, other, None).0, Standing::Differs);
+        assert_eq!(replay_guarded(tenant, blocked, other, None).0, Agreement::Differs);
     }
 }

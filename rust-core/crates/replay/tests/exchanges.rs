@@ -5,10 +5,10 @@ use proofgate_ledger_testkit::{Promised, filled, start, vkey};
 use std::path::Path;
 
 use proofgate_ledger::record::{self, Record};
-use proofgate_replay::{Exchange, Exchanges, Wanted};
+use proofgate_replay::{Exchange, ExchangeFilter, Exchanges};
 use proofgate_wal::simulated::SimulatedDisk;
 
-fn opened(disk: &SimulatedDisk, wanted: Wanted) -> Exchanges<'_> {
+fn opened(disk: &SimulatedDisk, wanted: ExchangeFilter) -> Exchanges<'_> {
     Exchanges::open(disk, Path::new("/"), &vkey(), None, wanted).unwrap()
 }
 
@@ -26,7 +26,7 @@ fn id_of(exchange: &Exchange) -> String {
 #[test]
 fn each_exchange_comes_once_with_its_end_and_the_name_of_its_configuration() {
     let (disk, _) = filled();
-    let mut exchanges = opened(&disk, Wanted::default());
+    let mut exchanges = opened(&disk, ExchangeFilter::default());
     let found = all(&mut exchanges);
     let ids: Vec<_> = found.iter().map(id_of).collect();
     let expected: Vec<_> = (0..40).map(|number| format!("req-{number}")).collect();
@@ -52,12 +52,12 @@ fn what_no_checkpoint_covers_is_left_out_and_counted() {
     let admission = worker.admit("late", 1).unwrap();
     worker.complete("late", admission).unwrap();
     worker.flush().unwrap();
-    let mut exchanges = opened(&disk, Wanted::default());
+    let mut exchanges = opened(&disk, ExchangeFilter::default());
     assert_eq!(all(&mut exchanges).len(), 40);
     assert_eq!((exchanges.problems.len(), exchanges.unverified), (0, 1));
-    let wanted = Wanted {
+    let wanted = ExchangeFilter {
         id: Some("req-7".to_owned()),
-        ..Wanted::default()
+        ..ExchangeFilter::default()
     };
     let mut exchanges = opened(&disk, wanted);
     assert_eq!((all(&mut exchanges).len(), exchanges.unverified), (1, 0));
@@ -71,7 +71,7 @@ fn what_a_killed_worker_left_has_no_end_and_is_handed_out_all_the_same() {
     disk.restart();
     let mut second = start(&disk, &mut Promised::default()).unwrap();
     second.complete_one("after");
-    let found = all(&mut opened(&disk, Wanted::default()));
+    let found = all(&mut opened(&disk, ExchangeFilter::default()));
     let orphans: Vec<_> = found
         .iter()
         .filter(|exchange| id_of(exchange) == "orphan")
@@ -90,7 +90,7 @@ fn an_end_that_leads_out_of_its_shard_or_to_another_exchange_ends_nothing() {
     worker.step().unwrap();
     worker.sync().unwrap();
     worker.checkpoint().unwrap();
-    let found = all(&mut opened(&disk, Wanted::default()));
+    let found = all(&mut opened(&disk, ExchangeFilter::default()));
     let open: Vec<_> = found
         .iter()
         .filter(|exchange| id_of(exchange) == "open")

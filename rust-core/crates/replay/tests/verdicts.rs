@@ -4,7 +4,7 @@
 mod support;
 
 use proofgate_ledger::record::{Admission, Outcome, PolicyNote};
-use proofgate_replay::{Basis, Replayer, Standing, Word};
+use proofgate_replay::{Agreement, Replayer, RuleSource, VerdictKind};
 use proptest::prelude::*;
 use serde_json::json;
 use support::*;
@@ -17,41 +17,41 @@ fn an_admitted_request_has_the_verdict_that_its_rules_come_to_or_it_differs() {
         assert_eq!(compared.reason, None);
         (compared.result, compared.replayed.unwrap().verdict)
     };
-    use Standing::{Differs, Same};
-    assert_eq!(of("acme", None, "hello"), (Same, Word::Allow));
+    use Agreement::{Differs, Same};
+    assert_eq!(of("acme", None, "hello"), (Same, VerdictKind::Allow));
     assert_eq!(
         of("acme", Some(note(60, &["weak-a"])), "alphasign"),
-        (Same, Word::Flag)
+        (Same, VerdictKind::Flag)
     );
-    assert_eq!(of("acme", None, "alphasign"), (Differs, Word::Flag));
+    assert_eq!(of("acme", None, "alphasign"), (Differs, VerdictKind::Flag));
     assert_eq!(
         of("acme", Some(note(60, &["weak-a"])), "hello"),
-        (Differs, Word::Allow)
+        (Differs, VerdictKind::Allow)
     );
     assert_eq!(
         of("acme", Some(note(61, &["weak-a"])), "alphasign"),
-        (Differs, Word::Flag)
+        (Differs, VerdictKind::Flag)
     );
     assert_eq!(
         of("acme", Some(redacted(note(0, &["staff"]))), "staff-123456"),
-        (Same, Word::Redact)
+        (Same, VerdictKind::Redact)
     );
     assert_eq!(
         of("acme", Some(note(0, &["staff"])), "staff-123456"),
-        (Differs, Word::Redact)
+        (Differs, VerdictKind::Redact)
     );
     assert_eq!(
         of("acme", Some(note(100, &["codename"])), "bluebird"),
-        (Differs, Word::Block)
+        (Differs, VerdictKind::Block)
     );
     assert_eq!(
         of("dry", Some(would_block(note(100, &["codename"]))), "bluebird"),
-        (Same, Word::WouldBlock)
+        (Same, VerdictKind::WouldBlock)
     );
-    assert_eq!(of("mild", None, "alphasign"), (Same, Word::Allow));
+    assert_eq!(of("mild", None, "alphasign"), (Same, VerdictKind::Allow));
     assert_eq!(
         of("mild", Some(note(100, &["codename"])), "bluebird"),
-        (Same, Word::Flag)
+        (Same, VerdictKind::Flag)
     );
 }
 
@@ -66,7 +66,7 @@ fn a_refused_request_is_replayed_with_its_body_and_without_it_its_rules_have_to_
     };
     let blocked = || Some(would_block(note(100, &["codename"])));
     let scored = || Some(would_block(note(120, &["weak-a", "weak-b"])));
-    use Standing::{Consistent, Differs, NotReplayable, Same};
+    use Agreement::{Consistent, Differs, NotReplayable, Same};
     assert_eq!(
         of("policy_blocked", blocked(), Some("bluebird")),
         Some((Same, None))
@@ -126,7 +126,7 @@ fn what_cannot_be_replayed_is_told_with_its_reason() {
     let mut of = |admission: Admission<'_>, body: Option<&str>| {
         let body = body.map(prompt);
         let compared = replayer.admitted(&admission, body.as_deref());
-        assert_eq!(compared.result, Standing::NotReplayable);
+        assert_eq!(compared.result, Agreement::NotReplayable);
         compared.reason.unwrap()
     };
     assert_eq!(of(admission("acme", None), None), "not_stored");
@@ -153,7 +153,7 @@ fn what_others_found_behind_the_rules_is_left_to_them_and_the_rules_have_to_agre
     let mut replayer = recorded();
     let mut of =
         |policy, text: &str| told(&replayer.admitted(&admission("asks", policy), Some(&prompt(text))));
-    use Standing::{Consistent, Differs};
+    use Agreement::{Consistent, Differs};
     let part = Some("other_policy");
     assert_eq!(of(None, "hello"), (Consistent, part));
     assert_eq!(of(None, "alphasign"), (Differs, part));
@@ -174,20 +174,20 @@ fn what_others_found_behind_the_rules_is_left_to_them_and_the_rules_have_to_agre
     let end = completion(Outcome::Complete, Some(note(60, &["weak-a"])));
     let answer = whole("alphasign");
     let mut of = |policy| told(&replayer.answered(&admission("asks", policy), &end, Some(&answer)));
-    assert_eq!(of(None), (Standing::Same, None));
-    assert_eq!(of(Some(note(60, &["weak-a"]))), (Standing::Same, None));
-    assert_eq!(of(Some(note(0, &["python/seen"]))), (Standing::Same, None));
-    assert_eq!(of(more()), (Standing::NotReplayable, part));
+    assert_eq!(of(None), (Agreement::Same, None));
+    assert_eq!(of(Some(note(60, &["weak-a"]))), (Agreement::Same, None));
+    assert_eq!(of(Some(note(0, &["python/seen"]))), (Agreement::Same, None));
+    assert_eq!(of(more()), (Agreement::NotReplayable, part));
 }
 
 #[test]
 fn what_rules_deny_differs_also_where_others_would_be_asked_behind_them() {
     let mut replayer = recorded();
     let compared = replayer.admitted(&admission("asks", None), Some(&prompt("bluebird")));
-    assert_eq!(told(&compared), (Standing::Differs, None));
+    assert_eq!(told(&compared), (Agreement::Differs, None));
     let named = Some(note(0, &["python/seen"]));
     let compared = replayer.admitted(&admission("asks", named), Some(&prompt("bluebird")));
-    assert_eq!(told(&compared), (Standing::Differs, Some("other_policy")));
+    assert_eq!(told(&compared), (Agreement::Differs, Some("other_policy")));
 }
 
 #[test]
@@ -195,26 +195,26 @@ fn other_rules_decide_otherwise_or_the_same_whatever_scores_say() {
     let mut document = configuration();
     document["policy"]["rules"][1]["score"] = json!(1);
     document["policy"]["rules"][3]["action"] = json!("flag");
-    let mut replayer = replayer(&document, Basis::Other);
+    let mut replayer = replayer(&document, RuleSource::Other);
     let mut of = |policy, text: &str| {
         let compared = replayer.admitted(&admission("nobody", policy), Some(&prompt(text)));
         (compared.result, compared.replayed.unwrap().verdict)
     };
     let flagged = Some(note(60, &["weak-a"]));
-    assert_eq!(of(flagged, "alphasign"), (Standing::Same, Word::Flag));
+    assert_eq!(of(flagged, "alphasign"), (Agreement::Same, VerdictKind::Flag));
     assert_eq!(
         of(Some(redacted(note(0, &["staff"]))), "staff-123456"),
-        (Standing::Differs, Word::Flag)
+        (Agreement::Differs, VerdictKind::Flag)
     );
     let changed = completion(Outcome::Complete, Some(redacted(note(0, &["staff"]))));
     let left = whole("ask [redacted:staff]");
     let compared = replayer.answered(&admission("acme", None), &changed, Some(&left));
     assert_eq!(
         told(&compared),
-        (Standing::NotReplayable, Some("redacted_answer"))
+        (Agreement::NotReplayable, Some("redacted_answer"))
     );
     let compared = replayer.answered(&admission("acme", None), &changed, Some(&whole("bluebird")));
-    assert_eq!(told(&compared), (Standing::Differs, None));
+    assert_eq!(told(&compared), (Agreement::Differs, None));
 }
 
 #[test]
@@ -227,15 +227,15 @@ fn a_token_that_is_longer_than_its_match_is_replayed_with_its_rest() {
         .as_array_mut()
         .unwrap()
         .push(token_rule);
-    let mut replayer = replayer(&document, Basis::Recorded);
+    let mut replayer = replayer(&document, RuleSource::Recorded);
     let token = format!("use tok_{} please", "abcdefgh".repeat(300));
     let taken = || Some(redacted(note(0, &["token"])));
     let mut request = |policy| {
         let compared = replayer.admitted(&admission("acme", policy), Some(&prompt(&token)));
         (compared.result, compared.replayed.unwrap().verdict)
     };
-    assert_eq!(request(taken()), (Standing::Same, Word::Redact));
-    assert_eq!(request(None), (Standing::Differs, Word::Redact));
+    assert_eq!(request(taken()), (Agreement::Same, VerdictKind::Redact));
+    assert_eq!(request(None), (Agreement::Differs, VerdictKind::Redact));
     let mut answer = |policy, text: &str| {
         let end = completion(Outcome::Complete, policy);
         told(&replayer.answered(&admission("acme", None), &end, Some(&whole(text))))
@@ -243,10 +243,10 @@ fn a_token_that_is_longer_than_its_match_is_replayed_with_its_rest() {
     let part = Some("redacted_answer");
     assert_eq!(
         answer(taken(), "use [redacted:token] please"),
-        (Standing::Consistent, part)
+        (Agreement::Consistent, part)
     );
-    assert_eq!(answer(taken(), &token), (Standing::Differs, part));
-    assert_eq!(answer(None, &token), (Standing::Differs, None));
+    assert_eq!(answer(taken(), &token), (Agreement::Differs, part));
+    assert_eq!(answer(None, &token), (Agreement::Differs, None));
 }
 
 #[test]
@@ -257,15 +257,18 @@ fn tenants_of_shards_are_replayed_where_all_plans_say_the_same() {
         {"name": "b", "policy": {"action": "flag"}, "policies": []},
     ]);
     let stranger = admission("ns/stranger", Some(note(10, &["staff"])));
-    let mut same = replayer(&document, Basis::Recorded);
+    let mut same = replayer(&document, RuleSource::Recorded);
     assert_eq!(
         told(&same.admitted(&stranger, Some(&prompt("staff-123456")))),
-        (Standing::Same, None)
+        (Agreement::Same, None)
     );
     document["plans"][1]["policy"] = json!(null);
-    let mut differ = replayer(&document, Basis::Recorded);
+    let mut differ = replayer(&document, RuleSource::Recorded);
     let compared = differ.admitted(&stranger, Some(&prompt("staff-123456")));
-    assert_eq!(told(&compared), (Standing::NotReplayable, Some("tenant_unknown")));
+    assert_eq!(
+        told(&compared),
+        (Agreement::NotReplayable, Some("tenant_unknown"))
+    );
 }
 
 #[test]
@@ -279,7 +282,7 @@ fn a_configuration_of_another_form_is_refused_without_what_it_says() {
             "its rules are refused",
         ),
     ] {
-        let error = Replayer::new(text.as_bytes(), Basis::Recorded)
+        let error = Replayer::new(text.as_bytes(), RuleSource::Recorded)
             .err()
             .unwrap()
             .to_string();
@@ -300,14 +303,14 @@ fn hostile_bodies_cost_no_more_than_their_verdict() {
     let bodies: [&[u8]; 5] = [&deep, &nested, b"\xff\xfe", many.as_bytes(), b""];
     for body in bodies {
         let compared = replayer.admitted(&admission("acme", None), Some(body));
-        assert_ne!(compared.result, Standing::Same, "{} bytes", body.len());
+        assert_ne!(compared.result, Agreement::Same, "{} bytes", body.len());
         let end = completion(Outcome::Complete, None);
         let _ = replayer.answered(&admission("acme", None), &end, Some(body));
         let events = [b"data: ", body, b"\n\n"].concat();
         let _ = replayer.answered(&admission("acme", None), &end, Some(&events));
     }
     let compared = replayer.admitted(&admission("acme", None), Some(&prompt("hello")));
-    assert_eq!(compared.result, Standing::Same);
+    assert_eq!(compared.result, Agreement::Same);
 }
 
 proptest! {

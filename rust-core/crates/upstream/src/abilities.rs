@@ -6,7 +6,7 @@ use serde::Serialize;
 use crate::routes::Model;
 
 /// What is known of a model, of all of its providers together.
-pub struct Known {
+pub struct ModelAbilities {
     pub(crate) abilities: Abilities,
     efforts: Option<Vec<&'static str>>,
 }
@@ -55,7 +55,7 @@ struct EffortSupport {
     max: Support,
 }
 
-impl Known {
+impl ModelAbilities {
     /// `id`: the name that a client calls it.
     pub fn of(model: &Model, id: &str) -> Self {
         let names: Vec<_> = model
@@ -65,7 +65,7 @@ impl Known {
             .collect();
         let all = names.iter().map(|name| abilities(name)).reduce(Abilities::and);
         let abilities = all.unwrap_or_default();
-        Known {
+        ModelAbilities {
             abilities,
             efforts: (abilities.effort == Some(true))
                 .then(|| common_efforts(names.iter().map(AsRef::as_ref)))

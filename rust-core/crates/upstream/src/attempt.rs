@@ -5,7 +5,7 @@ use std::future::poll_fn;
 use std::ops::Range;
 
 use proofgate_config::StreamUsage;
-use proofgate_ledger::record::Sent;
+use proofgate_ledger::record::SendOutcome;
 use proofgate_providers::{
     Beginning, BeginningReader, Call, Dialect, FrameEvents, RequestTemplate, UpstreamBody,
     says_prompt_is_too_long,
@@ -61,11 +61,11 @@ pub struct Reached {
 }
 
 impl Reached {
-    pub fn sent(self) -> Sent {
+    pub fn sent(self) -> SendOutcome {
         match (self.status, self.executed) {
-            (Some(_), _) => Sent::Answered,
-            (None, Executed::Maybe) => Sent::Maybe,
-            (None, Executed::No) => Sent::No,
+            (Some(_), _) => SendOutcome::Answered,
+            (None, Executed::Maybe) => SendOutcome::Maybe,
+            (None, Executed::No) => SendOutcome::No,
         }
     }
 }
@@ -97,7 +97,7 @@ pub struct Lent<'a> {
 }
 
 /// An answer that has begun.
-pub struct Begun<H> {
+pub struct ResponseStarted<H> {
     pub connection: UpstreamStream,
     /// What was made of its head.
     pub head: H,
@@ -117,7 +117,7 @@ pub async fn attempt<H>(
     lent: Lent<'_>,
     answer: &mut Vec<u8>,
     mut accept: impl FnMut(&ResponseHead<'_>) -> Result<H, Failure>,
-) -> Result<Begun<H>, Failure> {
+) -> Result<ResponseStarted<H>, Failure> {
     let mut again = true;
     loop {
         answer.clear();
@@ -139,7 +139,7 @@ pub async fn hear<H>(
     lent: Lent<'_>,
     answer: &mut Vec<u8>,
     mut accept: impl FnMut(&ResponseHead<'_>) -> Result<H, Failure>,
-) -> Result<Begun<H>, Failure> {
+) -> Result<ResponseStarted<H>, Failure> {
     let limits = Limits {
         head_bytes: HEAD_BYTES,
         headers: MAX_HEADERS,
@@ -155,7 +155,7 @@ pub async fn hear<H>(
             if head.status >= 200 {
                 reached.status = Some(head.status);
                 let head = accept(head)?;
-                return Ok(Begun {
+                return Ok(ResponseStarted {
                     connection,
                     head,
                     body: length,
@@ -253,7 +253,7 @@ const SAID: usize = 4096;
 /// Reads on until the body of an answer is whole, and returns it decoded; what was read stays in `answer`. `None` when it is too long for an
 /// error, or does not come to its end.
 pub async fn whole_body<H>(
-    begun: &mut Begun<H>,
+    begun: &mut ResponseStarted<H>,
     framing: ResponseFraming,
     lent: Lent<'_>,
     answer: &mut Vec<u8>,
@@ -270,7 +270,7 @@ pub async fn whole_body<H>(
 /// Reads the body of an answer, of which the bytes stay in `answer`, until `enough` says so of what is decoded and whether that is all; or until it
 /// is longer than an error may be, or does not go on.
 async fn read_body<H>(
-    begun: &mut Begun<H>,
+    begun: &mut ResponseStarted<H>,
     framing: ResponseFraming,
     lent: Lent<'_>,
     answer: &mut Vec<u8>,
@@ -318,7 +318,7 @@ pub struct EarlyFailure {
 /// Reads an answer of success, in the dialect `spoken`, until it has begun to be one; what was read stays in `answer`. Returns the failure that it begins
 /// with instead, if it does. `framed`: whether it comes in Amazon's frames.
 pub async fn early_failure<H>(
-    begun: &mut Begun<H>,
+    begun: &mut ResponseStarted<H>,
     (framing, framed): (ResponseFraming, bool),
     spoken: Dialect,
     lent: Lent<'_>,

@@ -6,7 +6,7 @@ use proofgate_base::answer::{Answer, Fields};
 use proofgate_base::descriptors::Shortage;
 use proofgate_base::rejection::{LONGEST_WAIT, Rejection};
 use proofgate_config::Reason;
-use proofgate_ledger::record::{Outcome, Sent};
+use proofgate_ledger::record::{Outcome, SendOutcome};
 use tokio::time::Instant;
 
 use crate::upstream::Verdict;
@@ -96,11 +96,11 @@ impl Timeout {
 
 impl Failure {
     /// Whether it may send a request on of which this had been sent.
-    pub fn reason(self, sent: Sent) -> Option<Reason> {
+    pub fn reason(self, sent: SendOutcome) -> Option<Reason> {
         match (self, sent) {
             // Another provider has another address, and ports of its own.
             (Failure::Short(Shortage::Ports), _) => Some(Reason::Unreachable),
-            (Failure::Unconnected, _) | (Failure::Unreachable | Failure::TimedOut(_), Sent::No) => {
+            (Failure::Unconnected, _) | (Failure::Unreachable | Failure::TimedOut(_), SendOutcome::No) => {
                 Some(Reason::Unreachable)
             }
             (Failure::TimedOut(_), _) => Some(Reason::Timeout),
@@ -118,7 +118,7 @@ impl Failure {
     }
 
     /// What it says of the health of the provider and its model.
-    pub fn verdict(self, sent: Sent) -> Verdict {
+    pub fn verdict(self, sent: SendOutcome) -> Verdict {
         match (self, self.reason(sent)) {
             // It was not asked.
             (Failure::Short(_), _) => Verdict::Nothing,

@@ -10,7 +10,7 @@ use proofgate_providers::{Dialect, Family};
 use proofgate_wire::encode;
 use serde::Serialize;
 
-use crate::abilities::{CardCapabilities, InfoCapabilities, Known};
+use crate::abilities::{CardCapabilities, InfoCapabilities, ModelAbilities};
 use crate::catalog::Catalog;
 use crate::routes::Model;
 
@@ -90,7 +90,7 @@ struct Listed<'m> {
     /// The most tokens of a prompt and of an answer that all of its providers take, where their prices say so.
     max_input_tokens: Option<u64>,
     max_output_tokens: Option<u64>,
-    known: Known,
+    known: ModelAbilities,
 }
 
 impl<'m> Listed<'m> {
@@ -105,7 +105,7 @@ impl<'m> Listed<'m> {
             model,
             max_input_tokens: least(prices().map(|price| price?.max_input_tokens)),
             max_output_tokens: least(prices().map(|price| price?.max_output_tokens)),
-            known: Known::of(model, id),
+            known: ModelAbilities::of(model, id),
         }
     }
 

@@ -51,7 +51,7 @@ pub struct Target {
 }
 
 /// What a target calls the model that a client asks for.
-pub struct Named<'m> {
+pub struct UpstreamModelName<'m> {
     pub model: Cow<'m, str>,
     /// The JSON string that replaces the model's name in the request, where that is another one.
     pub replacement: Option<Cow<'m, [u8]>>,
@@ -67,11 +67,11 @@ pub struct Way<'m> {
 
 /// Some of a model's targets.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Places(u32);
+pub struct TargetSet(u32);
 
-impl Places {
+impl TargetSet {
     pub fn only(target: usize) -> Self {
-        Places(1 << target)
+        TargetSet(1 << target)
     }
 
     pub fn add(&mut self, target: usize) {
@@ -107,11 +107,11 @@ impl Target {
     }
 
     /// What it calls the model that a client asks for by the name `asked`, where `model` is its own.
-    pub fn named(&self, model: &Model, asked: &str) -> Named<'_> {
+    pub fn named(&self, model: &Model, asked: &str) -> UpstreamModelName<'_> {
         let parts = self.upstream_model.split_once(WILDCARD);
         let rest = model.prefix().and_then(|prefix| asked.strip_prefix(prefix));
         let (Some((before, after)), Some(rest)) = (parts, rest) else {
-            return Named {
+            return UpstreamModelName {
                 model: Cow::Borrowed(&self.upstream_model),
                 replacement: self.replacement.as_deref().map(Cow::Borrowed),
             };
@@ -119,7 +119,7 @@ impl Target {
         let named = [before, rest, after].concat();
         // A name without anything to escape: see `Model::takes`.
         let replacement = (named != asked).then(|| Cow::Owned(format!("\"{named}\"").into_bytes()));
-        Named {
+        UpstreamModelName {
             model: Cow::Owned(named),
             replacement,
         }
@@ -227,10 +227,10 @@ impl Model {
         dialect: Dialect,
         asked: &str,
         now: Instant,
-    ) -> Result<(usize, Way<'_>, Places), Rejection> {
+    ) -> Result<(usize, Way<'_>, TargetSet), Rejection> {
         let chosen = match &self.targets[..] {
-            [_] => Some((0, Places::default())),
-            _ => self.choose(dialect, asked, Places::default(), now),
+            [_] => Some((0, TargetSet::default())),
+            _ => self.choose(dialect, asked, TargetSet::default(), now),
         };
         if let Some((chosen, among)) = chosen {
             return Ok((chosen, self.targets[chosen].way(dialect, now)?, among));
@@ -249,7 +249,7 @@ impl Model {
         &self,
         dialect: Dialect,
         asked: &str,
-        tried: Places,
+        tried: TargetSet,
         now: Instant,
     ) -> Option<(usize, Way<'_>)> {
         let (chosen, _) = self.choose(dialect, asked, tried, now)?;
@@ -257,13 +257,19 @@ impl Model {
     }
 
     /// Whether there is another target for a request in a dialect.
-    pub fn has_next(&self, dialect: Dialect, tried: Places, now: Instant) -> bool {
+    pub fn has_next(&self, dialect: Dialect, tried: TargetSet, now: Instant) -> bool {
         let mut targets = self.targets.iter().enumerate();
         self.targets.len() > 1
             && targets.any(|(place, target)| !tried.has(place) && target.way(dialect, now).is_ok())
     }
 
-    fn choose(&self, dialect: Dialect, asked: &str, tried: Places, now: Instant) -> Option<(usize, Places)> {
+    fn choose(
+        &self,
+        dialect: Dialect,
+        asked: &str,
+        tried: TargetSet,
+        now: Instant,
+    ) -> Option<(usize, TargetSet)> {
         let serves = |place: usize, target: &Target| !tried.has(place) && target.way(dialect, now).is_ok();
         let available = |target: &Target| {
             let health = &target.upstream.pool.health;
@@ -274,8 +280,8 @@ impl Model {
     }
 
     /// By their shares those that have one: smooth weighted round-robin, as nginx has it. Else the first of the others.
-    fn pick(&self, fits: impl Fn(usize, &Target) -> bool) -> Option<(usize, Places)> {
-        let (mut total, mut among) = (0, Places::default());
+    fn pick(&self, fits: impl Fn(usize, &Target) -> bool) -> Option<(usize, TargetSet)> {
+        let (mut total, mut among) = (0, TargetSet::default());
         let mut best: Option<(usize, &Target)> = None;
         for (place, target) in self.targets.iter().enumerate() {
             if target.weight == 0 || !fits(place, target) {
@@ -301,7 +307,7 @@ impl Model {
 
     /// Takes back what a request moved that was to go to the target in a place and was turned away before: else whoever is
     /// refused would choose where others go.
-    pub fn give_back(&self, place: usize, among: Places) {
+    pub fn give_back(&self, place: usize, among: TargetSet) {
         let mut total = 0;
         for (other, target) in self.targets.iter().enumerate() {
             if among.has(other) {

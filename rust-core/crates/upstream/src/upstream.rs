@@ -25,7 +25,7 @@ use proofgate_translate::UntranslatableFields;
 
 pub use self::connect::ConnectError;
 pub use self::egress::Egress;
-pub use self::health::{Attending, Verdict};
+pub use self::health::{InFlightPermit, Verdict};
 pub use self::pool::{Pool, Route};
 pub use self::stream::UpstreamStream;
 pub use self::tls::Trust;
@@ -100,7 +100,7 @@ impl Upstream {
         model: &str,
         is_whole: bool,
         tokens: impl FnOnce() -> u64,
-    ) -> Attending {
+    ) -> InFlightPermit {
         let tokens = if self.rate.counts_tokens() { tokens() } else { 0 };
         self.pool.health.begin(now, model, self.rate, tokens, is_whole)
     }

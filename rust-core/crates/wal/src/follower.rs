@@ -9,9 +9,9 @@ use crate::StoredFile;
 use crate::authenticity::FrameTags;
 use crate::checkpoint_file;
 use crate::hand_over::Segment;
-use crate::mark::Marked;
+use crate::mark::WatermarkMark;
 use crate::preparer::{Preparation, Preparer};
-use crate::recovery::Left;
+use crate::recovery::PreviousLog;
 use crate::resume::{self, Resume, ResumeKey};
 use crate::tree_writer::TreeWriter;
 use crate::{Unsynced, WalError, Watermark};
@@ -71,7 +71,7 @@ pub struct Follower {
     /// Number of the first record in the segment being read.
     segment_first: u64,
     /// A place that the data-plane thread has marked and that is not reached yet.
-    marked: Option<Marked>,
+    marked: Option<WatermarkMark>,
     /// What is to be said of a marked place once a checkpoint covers it.
     resume: Option<Resume>,
     /// A sync of this follower has failed.
@@ -153,9 +153,9 @@ impl Follower {
 
     /// How the log ended, once it is finished.
     #[must_use]
-    pub fn left(&self) -> Left {
+    pub fn left(&self) -> PreviousLog {
         let (size, root) = self.durable;
-        Left {
+        PreviousLog {
             incarnation: self.incarnation,
             dir: self.preparer.dir.clone(),
             size,
@@ -357,7 +357,7 @@ impl Follower {
     /// Notes what is known at a marked place when it is reached. What was marked too late is dropped.
     fn reach_mark(&mut self) {
         let size = self.mmr.size();
-        let Some(Marked { mark, size: at }) = self.marked.take_if(|marked| marked.size <= size) else {
+        let Some(WatermarkMark { mark, size: at }) = self.marked.take_if(|marked| marked.size <= size) else {
             return;
         };
         if at < size {

@@ -59,7 +59,7 @@ pub use mark::Mark;
 pub use preparer::Preparation;
 pub use proofgate_evidence::frame::{SEGMENT_HEADER, frame_bytes};
 pub use proofgate_evidence::{EvidenceError, FileStorage, ReadFile, ReadStorage, Ulid};
-pub use recovery::{Left, Missing, Recovered, Shard, Unended};
+pub use recovery::{MissingLog, PreviousLog, Recovered, Shard, Unended};
 pub use storage::{Directory, Storage, StoredFile, is_no_space, write_full};
 pub use unsynced::Unsynced;
 pub use watermark::Watermark;

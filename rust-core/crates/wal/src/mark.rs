@@ -16,7 +16,7 @@ pub struct Mark {
 
 /// What the data-plane thread says of the records up to a place.
 #[derive(Debug)]
-pub(crate) struct Marked {
+pub(crate) struct WatermarkMark {
     /// How many records lie before it; none behind it is written yet when this is said.
     pub(crate) size: u64,
     pub(crate) mark: Mark,

@@ -25,7 +25,7 @@ mod replay;
 mod shard;
 
 pub(crate) use self::key::key_of;
-pub use self::recovered::{Left, Missing, Recovered, TornTail, Unended};
+pub use self::recovered::{MissingLog, PreviousLog, Recovered, TornTail, Unended};
 pub use self::replay::{life, place_to_resume, replay};
 pub use self::shard::Shard;
 
@@ -33,7 +33,7 @@ use self::log::{Log, corruption, predecessor, read};
 use self::shard::incarnations;
 use crate::{Storage, WalError};
 use proofgate_evidence::TreeFile;
-use proofgate_evidence::log_reader::{Found, LogReader};
+use proofgate_evidence::log_reader::{LogItem, LogReader};
 use proofgate_evidence::segment::SegmentName;
 use proofgate_ledger::{Checkpoint, Hash, Mmr, consistency_proof, leaf_hash, verify_consistency};
 use std::collections::BTreeMap;
@@ -93,12 +93,12 @@ fn missing(
     storage: &dyn Storage,
     shard: &Shard<'_>,
     incarnations: &[Ulid],
-    oldest: &Left,
-) -> Result<Option<Missing>, WalError> {
+    oldest: &PreviousLog,
+) -> Result<Option<MissingLog>, WalError> {
     let Some(incarnation) = predecessor(storage, shard, oldest)? else {
         return Ok(None);
     };
-    let missing = Missing {
+    let missing = MissingLog {
         incarnation,
         named_by: oldest.incarnation,
     };
@@ -112,7 +112,7 @@ fn missing(
 }
 
 /// What the newest log and those before it that it continues, newest first, come to together.
-fn join(newest: Log, before: Vec<Log>, missing: Option<Missing>) -> Recovered {
+fn join(newest: Log, before: Vec<Log>, missing: Option<MissingLog>) -> Recovered {
     let read = newest.read + before.iter().map(|log| log.read).sum::<u64>();
     let mut open = BTreeMap::new();
     for log in before.iter().rev().chain([&newest]) {
@@ -172,7 +172,7 @@ fn contain(
             None => return Err(behind("the volume has nothing of it".to_owned())),
         },
     };
-    let Left { size, root, dir, .. } = &log.left;
+    let PreviousLog { size, root, dir, .. } = &log.left;
     if *size < held.size {
         return Err(behind(format!("the volume has {size} records of it")));
     }
@@ -193,10 +193,10 @@ fn root_at(storage: &dyn Storage, dir: &Path, incarnation: Ulid, size: u64) -> R
     let mut mmr = Mmr::new();
     while mmr.size() < size {
         match log.next()? {
-            Found::Record(stored) if stored.seq == mmr.size() => {
+            LogItem::Record(stored) if stored.seq == mmr.size() => {
                 mmr.push(leaf_hash(log.payload(&stored)), &mut |_| {});
             }
-            Found::Flaw(flaw) if flaw.residue => {}
+            LogItem::Flaw(flaw) if flaw.residue => {}
             _ => break,
         }
     }

@@ -21,7 +21,7 @@
 
 use crate::give_back::give_back;
 use crate::incarnation::{Claim, Incarnation, Options};
-use crate::recovery::{self, Left, Recovered, Shard};
+use crate::recovery::{self, PreviousLog, Recovered, Shard};
 use crate::{Storage, WalError, checkpoint_file, replace_file};
 use proofgate_evidence::key_successions::{self, KEY_SUCCESSIONS};
 use proofgate_ledger::Checkpoint;
@@ -51,7 +51,7 @@ pub struct Terms<'a> {
 
 /// A log that may serve.
 #[derive(Debug)]
-pub struct Begun {
+pub struct StartedLog {
     /// The log, for its two threads.
     pub log: Incarnation,
     /// What was found before it.
@@ -71,7 +71,7 @@ pub fn begin(
     storage: &Arc<dyn Storage>,
     terms: &Terms<'_>,
     held: Option<&Checkpoint>,
-) -> Result<Begun, WalError> {
+) -> Result<StartedLog, WalError> {
     let shard = &terms.shard;
     keep_successions(&**storage, terms)?;
     let claim = claim(storage, terms)?;
@@ -128,7 +128,7 @@ pub fn begin(
         })?;
     }
     sign_beginning(&mut log, shard)?;
-    Ok(Begun {
+    Ok(StartedLog {
         log,
         recovered,
         given_back,
@@ -202,13 +202,18 @@ fn keep_successions(storage: &dyn Storage, terms: &Terms<'_>) -> Result<(), WalE
     Ok(())
 }
 
-fn logs(recovered: &Recovered) -> impl Iterator<Item = &Left> {
+fn logs(recovered: &Recovered) -> impl Iterator<Item = &PreviousLog> {
     std::iter::once(&recovered.newest).chain(&recovered.untold)
 }
 
 /// Signs what a predecessor left beyond its own last checkpoint and keeps the note in the successor's directory, so that
 /// its last records can be proved too.
-fn cover(storage: &dyn Storage, shard: &Shard<'_>, log: &Incarnation, left: &Left) -> Result<(), WalError> {
+fn cover(
+    storage: &dyn Storage,
+    shard: &Shard<'_>,
+    log: &Incarnation,
+    left: &PreviousLog,
+) -> Result<(), WalError> {
     if left.checkpointed >= left.size {
         return Ok(());
     }

@@ -2,7 +2,7 @@
 //! durable, and whether it has stopped. Atomics only; neither side ever waits for the other's lock.
 
 use crate::WalError;
-use crate::mark::Marked;
+use crate::mark::WatermarkMark;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread::Thread;
@@ -25,7 +25,7 @@ pub struct Watermark {
     /// The count of written records that the ledger thread sleeps for; 0 when it does not.
     wake_at: AtomicU64,
     sleeper: Mutex<Option<Thread>>,
-    mark: Mutex<Option<Marked>>,
+    mark: Mutex<Option<WatermarkMark>>,
     on_progress: OnceLock<Wake>,
 }
 
@@ -159,13 +159,13 @@ impl Watermark {
     }
 
     /// Never waits: the other side holds the lock for a move only, and the next mark comes soon.
-    pub(crate) fn set_mark(&self, mark: Marked) {
+    pub(crate) fn set_mark(&self, mark: WatermarkMark) {
         if let Ok(mut slot) = self.mark.try_lock() {
             *slot = Some(mark);
         }
     }
 
-    pub(crate) fn take_mark(&self) -> Option<Marked> {
+    pub(crate) fn take_mark(&self) -> Option<WatermarkMark> {
         self.mark.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 

@@ -8,7 +8,7 @@
 
 use crate::authenticity::FrameTags;
 use crate::hand_over::{HandOver, Segment};
-use crate::mark::{Mark, Marked};
+use crate::mark::{Mark, WatermarkMark};
 use crate::salts::Salts;
 use crate::storage::write_full;
 use crate::{WalError, Watermark};
@@ -192,7 +192,7 @@ impl Writer {
     /// a successor need not read what lies before it. What cannot be said now, because that thread is just looking, is
     /// left to the next time.
     pub fn mark(&self, mark: Mark) {
-        self.watermark.set_mark(Marked {
+        self.watermark.set_mark(WatermarkMark {
             size: self.next_seq,
             mark,
         });

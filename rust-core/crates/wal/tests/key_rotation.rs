@@ -11,7 +11,7 @@ use proofgate_evidence::{Report, Verdict, fsck};
 use proofgate_ledger::{KeySuccession, SigningKey, VerifyingKey};
 use proofgate_ledger_testkit::{self as testkit, LEDGER, SHARD, Worker, key, small, start, terms, vkey};
 use proofgate_wal::simulated::{InjectedFault, SimulatedDisk};
-use proofgate_wal::succession::{self, Begun, Terms};
+use proofgate_wal::succession::{self, StartedLog, Terms};
 use proofgate_wal::{ReadStorage, Shard, Storage, WalError};
 use std::path::Path;
 use std::sync::Arc;
@@ -27,12 +27,12 @@ fn statement(old: &SigningKey, new: &SigningKey) -> String {
 }
 
 /// A worker with the new key, and with the old one beside it if that is still there.
-fn begin(disk: &SimulatedDisk, old: Option<&SigningKey>) -> Result<Begun, WalError> {
+fn begin(disk: &SimulatedDisk, old: Option<&SigningKey>) -> Result<StartedLog, WalError> {
     begin_by(disk, old, LATER)
 }
 
 /// As [`begin`], with a statement that the old key ends at a time.
-fn begin_by(disk: &SimulatedDisk, old: Option<&SigningKey>, until: u64) -> Result<Begun, WalError> {
+fn begin_by(disk: &SimulatedDisk, old: Option<&SigningKey>, until: u64) -> Result<StartedLog, WalError> {
     let storage: Arc<dyn Storage> = Arc::new(disk.clone());
     let successions = [KeySuccession::sign(&key(), &new_key(), 1, until).unwrap()];
     let text = format!("{}\n\n{}", new_key().to_text(), successions[0]);

@@ -15,8 +15,8 @@ use proofgate_ledger_testkit::{
     vkey,
 };
 use proofgate_wal::simulated::SimulatedDisk;
-use proofgate_wal::succession::{self, Begun, Terms};
-use proofgate_wal::{Incarnation, Mark, Missing, Storage, Unended, WalError, Writer};
+use proofgate_wal::succession::{self, StartedLog, Terms};
+use proofgate_wal::{Incarnation, Mark, MissingLog, Storage, Unended, WalError, Writer};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -35,11 +35,11 @@ fn served() -> (SimulatedDisk, Worker) {
     (disk, worker)
 }
 
-fn begin(disk: &SimulatedDisk) -> Result<Begun, WalError> {
+fn begin(disk: &SimulatedDisk) -> Result<StartedLog, WalError> {
     begin_behind(disk, None)
 }
 
-fn begin_behind(disk: &SimulatedDisk, held: Option<&Checkpoint>) -> Result<Begun, WalError> {
+fn begin_behind(disk: &SimulatedDisk, held: Option<&Checkpoint>) -> Result<StartedLog, WalError> {
     let storage: Arc<dyn Storage> = Arc::new(disk.clone());
     succession::begin(&storage, &terms(&key(), small()), held)
 }
@@ -391,7 +391,7 @@ fn remove_log(disk: &SimulatedDisk, dir: &Path) {
 }
 
 /// What the first record of a log says of the log before, beyond size and root.
-fn said_to_be_missing(disk: &SimulatedDisk, begun: &Begun) -> Option<String> {
+fn said_to_be_missing(disk: &SimulatedDisk, begun: &StartedLog) -> Option<String> {
     let first = &records(disk, &begun.log.dir, begun.log.incarnation)[0];
     let Record::Open(open) = record::parse(first).unwrap() else {
         panic!("no open record");
@@ -412,7 +412,7 @@ fn a_start_behind_a_log_whose_predecessor_was_moved_away_says_which_and_fsck_tel
     remove_log(&disk, &first.dir);
 
     let begun = begin(&disk).unwrap();
-    let missing = Missing {
+    let missing = MissingLog {
         incarnation: first.incarnation.unwrap(),
         named_by: second.incarnation.unwrap(),
     };

@@ -4,7 +4,7 @@ use super::held::{self, Held};
 use super::scan::scan;
 use super::scanned::{Head, Scanned, believe};
 use super::scope::{Keys, Of};
-use super::unreadable::{self, Looked};
+use super::unreadable::{self, LogReading};
 use super::{analyses, exchanges, keys as key_line, removed};
 use crate::checkpoint_file::{self, cover_name};
 use crate::key_destructions::Destroyed;
@@ -55,12 +55,12 @@ pub(super) fn check(
         stated.extend(kept.iter().map(|one| held::head(one)));
         let by = (keys, destroyed, mirror);
         let looked = match of {
-            Of::OneLog => Looked::At(Box::new(scan(storage, &dir, *incarnation, by, stated)?)),
+            Of::OneLog => LogReading::At(Box::new(scan(storage, &dir, *incarnation, by, stated)?)),
             _ => unreadable::look(storage, &dir, *incarnation, by, &stated)?,
         };
         let mut log = match looked {
-            Looked::At(log) => *log,
-            Looked::Past(report) => {
+            LogReading::At(log) => *log,
+            LogReading::Past(report) => {
                 past.push(*report);
                 continue;
             }

@@ -4,7 +4,7 @@ use crate::layout::parse_incarnation;
 use crate::payloads::{Field, PAYLOADS, PayloadFiles};
 use crate::report::Verdict;
 use crate::{EvidenceError, ReadStorage, stored_salt};
-use proofgate_ledger::record::{Completion, Kept};
+use proofgate_ledger::record::{Completion, PayloadOutcome};
 use std::path::{Path, PathBuf};
 
 /// A completion says that a body is stored, and it is not there.
@@ -60,7 +60,7 @@ impl<'s> PayloadCheck<'s> {
         };
         let Some(dir) = dir else { return Ok(()) };
         for (field, kept) in [(Field::Request, kept.request), (Field::Response, kept.response)] {
-            if kept == Kept::Stored {
+            if kept == PayloadOutcome::Stored {
                 self.look(&dir, completion.admission, field, covered)?;
             }
         }

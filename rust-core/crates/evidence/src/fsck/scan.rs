@@ -11,7 +11,7 @@ use super::{keys, removed};
 use crate::checkpoint_file::{self, CHECKPOINT};
 use crate::configurations;
 use crate::key_destructions::{Destroyed, IN_USE};
-use crate::log_reader::{Flaw, Found, LogReader};
+use crate::log_reader::{Flaw, LogItem, LogReader};
 use crate::removal::{self, Removal};
 use crate::report::{CheckpointState, Finding, IncarnationReport, TreeState, Verdict};
 use crate::rules::Rules;
@@ -66,9 +66,9 @@ pub(super) fn scan(
     let mut compared = 0;
     loop {
         match log.next()? {
-            Found::End => break,
-            Found::Flaw(flaw) => scan.flaws.push((flaw, 0)),
-            Found::Record(stored) => {
+            LogItem::End => break,
+            LogItem::Flaw(flaw) => scan.flaws.push((flaw, 0)),
+            LogItem::Record(stored) => {
                 scan.take(&log, &stored, covered)?;
                 while let Some(head) = heads.get(compared).filter(|head| head.size <= scan.mmr.size()) {
                     scan.compare(head);

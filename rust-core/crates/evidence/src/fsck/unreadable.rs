@@ -38,7 +38,7 @@ pub(super) fn told(error: EvidenceError, besides: &str) -> Result<Finding, Evide
 }
 
 /// A log as far as it can be read.
-pub(super) enum Looked {
+pub(super) enum LogReading {
     At(Box<Scanned>),
     /// A segment of it, or its directory, cannot be read.
     Past(Box<IncarnationReport>),
@@ -51,7 +51,7 @@ pub(super) fn look(
     incarnation: Ulid,
     by: (Keys<'_>, &Destroyed, bool),
     heads: &[Head],
-) -> Result<Looked, EvidenceError> {
+) -> Result<LogReading, EvidenceError> {
     let mut without = Without {
         storage,
         hidden: Vec::new(),
@@ -61,7 +61,7 @@ pub(super) fn look(
         let error = match scan(&without, dir, incarnation, by, heads.to_vec()) {
             Ok(mut scanned) => {
                 scanned.report.findings.splice(0..0, findings);
-                return Ok(Looked::At(Box::new(scanned)));
+                return Ok(LogReading::At(Box::new(scanned)));
             }
             Err(error) => error,
         };
@@ -71,7 +71,7 @@ pub(super) fn look(
         };
         let Some(path) = beside else {
             findings.push(told(error, ": this log was not checked")?);
-            return Ok(Looked::Past(Box::new(IncarnationReport {
+            return Ok(LogReading::Past(Box::new(IncarnationReport {
                 findings,
                 ..empty_report(dir, incarnation)
             })));

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use proofgate_base::memory::{AT_ONCE, Exhausted, Share};
+use proofgate_base::memory::{AT_ONCE, Exhausted, MemoryReservation};
 use proofgate_base::rejection::Rejection;
 use proofgate_external_policies::{Document, Failure, Hook, OnFailure, PolicyRequest, Verdict};
 use proofgate_ledger::record::PolicyNote;
@@ -15,7 +15,7 @@ use proofgate_upstream::terms::Plan;
 use super::masks::{Masks, Unreplaced};
 use super::replacement::replace;
 use crate::gateway::{Gateway, Reading, make_ready};
-use crate::judged::{self, DeniedRequest, Judged};
+use crate::judged::{self, DeniedRequest, JudgedRequest};
 
 /// A request that the rules have let pass.
 pub struct Asking<'a> {
@@ -38,8 +38,8 @@ pub struct Asking<'a> {
 pub async fn ask<'c>(
     asking: Asking<'_>,
     reading: &mut Reading,
-    room: &mut Share,
-    judged: &mut Judged<'c>,
+    room: &mut MemoryReservation,
+    judged: &mut JudgedRequest<'c>,
 ) -> Result<(), Box<DeniedRequest<'c>>> {
     let mut asked = Asked {
         asking,
@@ -109,8 +109,8 @@ pub async fn ask<'c>(
 struct Asked<'a, 'r, 'c> {
     asking: Asking<'a>,
     reading: &'r mut Reading,
-    room: &'r mut Share,
-    judged: &'r mut Judged<'c>,
+    room: &'r mut MemoryReservation,
+    judged: &'r mut JudgedRequest<'c>,
     /// Whether `reading` has the text of the body as it is now.
     is_read: bool,
 }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::rc::Rc;
 
-use proofgate_base::memory::{Budget, Exhausted, Share};
+use proofgate_base::memory::{Budget, Exhausted, MemoryReservation};
 use proofgate_external_policies::{Failure, Replacement};
 use proofgate_inspect::Placeholder;
 use proofgate_providers::BodyText;
@@ -31,7 +31,7 @@ impl From<Exhausted> for Unreplaced {
 pub struct Masks {
     masks: Vec<String>,
     originals: Vec<String>,
-    room: Share,
+    room: MemoryReservation,
 }
 
 impl Masks {
@@ -40,7 +40,7 @@ impl Masks {
         Masks {
             masks: Vec::new(),
             originals: Vec::new(),
-            room: Share::new(budget),
+            room: MemoryReservation::new(budget),
         }
     }
 
@@ -56,7 +56,7 @@ impl Masks {
             .iter()
             .map(|placeholder| (placeholder.name.clone(), placeholder.value.clone()))
             .unzip();
-        let mut room = Share::new(budget);
+        let mut room = MemoryReservation::new(budget);
         room.resize(masks.iter().chain(&originals).map(String::capacity).sum())?;
         Ok(Some(Masks {
             masks,

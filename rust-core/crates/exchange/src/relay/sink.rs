@@ -2,7 +2,7 @@
 
 use std::io;
 
-use proofgate_base::client::After;
+use proofgate_base::client::AfterExchange;
 use proofgate_base::response_head::AnswerHead;
 use proofgate_base::workspace::Workspace;
 use proofgate_ledger::record::Outcome;
@@ -115,7 +115,7 @@ pub(super) async fn finish(
     answer_head: &AnswerHead,
     mut open: Box<OpenExchange>,
     mut workspace: Box<Workspace>,
-) -> After {
+) -> AfterExchange {
     let Workspace { piece, held, .. } = &mut *workspace;
     append(piece, held);
     relay_piece(reply, answer_head, &mut open, &mut workspace, true);
@@ -126,7 +126,7 @@ pub(super) async fn finish(
     let room = workspace.take_share();
     gateway.workspaces.put_back(workspace);
     if !open.written(completion, Stage::CompletionRecord).await {
-        return After::Close;
+        return AfterExchange::Close;
     }
     let sent = send(gateway, reply).await;
     drop(room);
@@ -135,9 +135,9 @@ pub(super) async fn finish(
     }
     open.sent();
     match sent {
-        Ok(()) if reply.close => After::Linger,
-        Ok(()) => After::Continue,
-        Err(_) => After::Close,
+        Ok(()) if reply.close => AfterExchange::Linger,
+        Ok(()) => AfterExchange::Continue,
+        Err(_) => AfterExchange::Close,
     }
 }
 
@@ -148,7 +148,7 @@ pub(super) async fn end_as_reported(
     answer_head: &AnswerHead,
     mut open: Box<OpenExchange>,
     mut workspace: Box<Workspace>,
-) -> After {
+) -> AfterExchange {
     let Workspace { piece, held, .. } = &mut *workspace;
     append(piece, held);
     relay_piece(reply, answer_head, &mut open, &mut workspace, true);
@@ -158,7 +158,7 @@ pub(super) async fn end_as_reported(
         let _ = send_piece(gateway, reply, answer_head, &mut workspace).await;
         open.sent();
     }
-    After::Close
+    AfterExchange::Close
 }
 
 /// Ends an answer that its upstream left unfinished, so that no client can take it for a whole one. `event` says so.
@@ -170,7 +170,7 @@ pub(super) async fn break_off(
     outcome: Outcome,
     event: &[u8],
     mut workspace: Box<Workspace>,
-) -> After {
+) -> AfterExchange {
     if answer_head.events {
         workspace.piece.extend_from_slice(event);
         let _ = frame(reply, answer_head, &mut workspace.piece, true);
@@ -182,5 +182,5 @@ pub(super) async fn break_off(
         let _ = send_piece(gateway, reply, answer_head, &mut workspace).await;
         open.sent();
     }
-    After::Close
+    AfterExchange::Close
 }

@@ -3,14 +3,14 @@
 use proofgate_base::rejection::Rejection;
 use proofgate_base::response_head::AnswerHead;
 use proofgate_ledger::record::Outcome;
-use proofgate_upstream::attempt::Begun;
+use proofgate_upstream::attempt::ResponseStarted;
 use proofgate_upstream::failure::Failure;
 
 /// What came of an attempt.
-pub enum Heard {
+pub enum UpstreamOutcome {
     /// The answer has started.
     Begun {
-        begun: Begun<AnswerHead>,
+        begun: ResponseStarted<AnswerHead>,
         /// Whether the gateway asked for usage and the client did not.
         keeps_usage: bool,
     },

@@ -12,7 +12,7 @@ use proofgate_base::lifecycle::{Lifecycle, Phase};
 use proofgate_base::rejection::Rejection;
 use proofgate_ledger::record::Outcome;
 use proofgate_stages::{Span, Stage};
-use proofgate_upstream::attempt::{Begun, Lent, Reached, Request, hear, send};
+use proofgate_upstream::attempt::{Lent, Reached, Request, ResponseStarted, hear, send};
 use proofgate_upstream::delivery::{Executed, Listened, listen, send_piece};
 use proofgate_upstream::failure::{Failure, Timeout};
 use proofgate_upstream::upstream::UpstreamStream;
@@ -78,7 +78,7 @@ impl Passing<'_, '_> {
         request: Request<'_>,
         answer: &mut Vec<u8>,
         accept: impl FnMut(&ResponseHead<'_>) -> Result<H, Failure>,
-    ) -> Result<Begun<H>, Broken> {
+    ) -> Result<ResponseStarted<H>, Broken> {
         answer.clear();
         let in_chunks = request.rest.is_some_and(|rest| rest.is_none());
         let (first_byte, idle) = (request.to.first_byte, request.to.idle);

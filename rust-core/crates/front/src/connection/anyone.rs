@@ -1,7 +1,7 @@
 //! What is answered without a key: questions of browsers, and of clients whether anything is here.
 
 use proofgate_base::answer::{AnswerOptions, write_response};
-use proofgate_base::client::After;
+use proofgate_base::client::AfterExchange;
 use proofgate_base::routing::Routed;
 use proofgate_providers::Family;
 
@@ -18,7 +18,7 @@ impl Connection {
         length: usize,
         keep_alive: bool,
         now: std::time::Instant,
-    ) -> After {
+    ) -> AfterExchange {
         let close = !keep_alive || self.peer.routed != Routed::Anyone || self.is_leaving(now);
         let cors = self.catalog.terms.cors.as_ref();
         let max_age = cors.map_or(0, |cors| cors.max_age_seconds).to_string();

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Instant;
 
-use proofgate_base::client::After;
+use proofgate_base::client::AfterExchange;
 use proofgate_exchange::body::NoRequest;
 use proofgate_exchange::endpoint::Route;
 use proofgate_exchange::exchange;
@@ -27,9 +27,9 @@ impl Connection {
         length: usize,
         now: Instant,
         mut span: Span,
-    ) -> After {
+    ) -> AfterExchange {
         let Some(dialect) = request.route.dialect() else {
-            return After::Close;
+            return AfterExchange::Close;
         };
         let head = self.client.input[..length].to_vec();
         self.client.input.consume(length);

@@ -2,7 +2,7 @@
 
 use super::{Known, ShardPlan, Signed};
 use crate::KeepingError;
-use crate::ends::{Ends, Told};
+use crate::ends::{Ends, SignedLog};
 use crate::logs::standing_of;
 use proofgate_evidence::rules::Rules;
 use std::collections::BTreeSet;
@@ -60,7 +60,7 @@ impl ShardPlan<'_> {
                     Known::Refused(_, Signed::Yes) => true,
                     Known::Removed(_) | Known::Unread => false,
                 };
-                Some(Told {
+                Some(SignedLog {
                     incarnation: *incarnation,
                     rules: known.rules(),
                     is_doubtful,

@@ -1,6 +1,6 @@
 //! What was given to a request.
 
-use crate::demand::Used;
+use crate::demand::ActualUsage;
 use crate::moment::Moment;
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ pub struct Grant {
     /// Unix microseconds.
     pub(super) at: u64,
     pub(super) moment: Moment,
-    pub(super) reserved: Used,
+    pub(super) reserved: ActualUsage,
     /// Whether what it costs counts.
     pub(super) money_counted: bool,
 }
@@ -56,7 +56,7 @@ impl Grant {
         self.shared_plan.as_ref()
     }
 
-    pub(super) fn shares(&self) -> [Share; 4] {
+    pub(super) fn shares(&self) -> [LimitReservation; 4] {
         shares(self.tenant, self.key, self.model, self.shared)
     }
 }
@@ -69,32 +69,32 @@ pub(super) struct Booking {
     pub(super) model: u32,
     pub(super) shared: u32,
     pub(super) at: Moment,
-    pub(super) used: Used,
+    pub(super) used: ActualUsage,
 }
 
 impl Booking {
-    pub(super) fn shares(&self) -> [Share; 4] {
+    pub(super) fn shares(&self) -> [LimitReservation; 4] {
         shares(self.tenant, self.key, self.model, self.shared)
     }
 }
 
 /// A subject that a request counts for.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Share {
+pub(super) struct LimitReservation {
     pub(super) subject: u32,
     /// Whether it only pays.
     pays_only: bool,
 }
 
-fn shares(tenant: u32, key: u32, model: u32, shared: u32) -> [Share; 4] {
+fn shares(tenant: u32, key: u32, model: u32, shared: u32) -> [LimitReservation; 4] {
     [(tenant, false), (key, false), (model, true), (shared, false)]
-        .map(|(subject, pays_only)| Share { subject, pays_only })
+        .map(|(subject, pays_only)| LimitReservation { subject, pays_only })
 }
 
-impl Share {
+impl LimitReservation {
     /// What of a request's use counts for this subject.
-    pub(super) fn of(self, used: Used) -> Used {
-        Used {
+    pub(super) fn of(self, used: ActualUsage) -> ActualUsage {
+        ActualUsage {
             tokens: if self.pays_only { 0 } else { used.tokens },
             ..used
         }

@@ -1,6 +1,6 @@
 //! The limiter's side of the hand-over: what it tells and what it is told. And forgetting.
 
-use super::grant::{Booking, NONE, Share};
+use super::grant::{Booking, LimitReservation, NONE};
 use super::{Limiter, TenantId, spare_window};
 use crate::snapshot::{Change, Changes};
 use crate::subject::Subject;
@@ -135,7 +135,7 @@ impl Limiter {
         self.vacant.push(index);
     }
 
-    fn for_unrecorded(&mut self, each: impl Fn(&mut Subject, &Booking, Share)) {
+    fn for_unrecorded(&mut self, each: impl Fn(&mut Subject, &Booking, LimitReservation)) {
         for booking in self.unrecorded.iter().flatten() {
             for share in booking.shares() {
                 if let Some(subject) = self.subjects.get_mut(share.subject as usize) {
@@ -145,14 +145,14 @@ impl Limiter {
         }
     }
 
-    fn unbook(subject: &mut Subject, booking: &Booking, share: Share) {
+    fn unbook(subject: &mut Subject, booking: &Booking, share: LimitReservation) {
         subject.own.in_flight = subject.own.in_flight.saturating_sub(1);
         subject
             .own
             .take(booking.at, share.requests(), share.of(booking.used));
     }
 
-    fn rebook(subject: &mut Subject, booking: &Booking, share: Share) {
+    fn rebook(subject: &mut Subject, booking: &Booking, share: LimitReservation) {
         subject.own.in_flight += 1;
         subject
             .own

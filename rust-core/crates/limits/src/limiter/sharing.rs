@@ -4,7 +4,7 @@ use super::grant::NONE;
 use super::group::Group;
 use super::{Limiter, TenantId};
 use crate::config::Ceilings;
-use crate::demand::Used;
+use crate::demand::ActualUsage;
 use crate::exceeded::{Exceeded, Scope};
 use crate::moment::Moment;
 use crate::quotas::Quotas;
@@ -65,7 +65,7 @@ impl Limiter {
 
     /// Whether a request fits into what its tenant's namespace shares.
     #[inline]
-    pub(super) fn fits_shared(&mut self, tenant: usize, asked: Used, now: Moment) -> bool {
+    pub(super) fn fits_shared(&mut self, tenant: usize, asked: ActualUsage, now: Moment) -> bool {
         let Some(subject) = self.subjects.get_mut(self.tenants[tenant].shared as usize) else {
             return true;
         };
@@ -78,7 +78,7 @@ impl Limiter {
     pub(super) fn exceeded_shared(
         &mut self,
         tenant: usize,
-        asked: Used,
+        asked: ActualUsage,
         time: (Moment, u64),
     ) -> Option<Exceeded> {
         let subject = self.subjects.get_mut(self.tenants[tenant].shared as usize)?;

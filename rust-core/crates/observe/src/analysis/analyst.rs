@@ -11,7 +11,7 @@ use tokio::sync::mpsc::{Receiver, Sender};
 
 use super::findings::{Finding, thousandths};
 use super::tap::Answered;
-use crate::metrics::{AnalysisMetrics, Lost};
+use crate::metrics::{AnalysisLoss, AnalysisMetrics};
 
 /// How long answers gather before they are analysed: so often at most is the thread woken.
 const GATHERING: Duration = Duration::from_millis(50);
@@ -53,7 +53,7 @@ impl Analyst {
             while let Some(answered) = next {
                 // What the monitor holds are sums: one that is cut short is a number that is off, and no more.
                 if catch_unwind(AssertUnwindSafe(|| analyse(&mut self, &answered))).is_err() {
-                    self.metrics.lost(Lost::Panic);
+                    self.metrics.lost(AnalysisLoss::Panic);
                 }
                 drop(answered);
                 next = self.answers.try_recv().ok();
@@ -122,7 +122,7 @@ impl Analyst {
             window,
         };
         if self.findings.try_send(finding).is_err() {
-            self.metrics.lost(Lost::Record);
+            self.metrics.lost(AnalysisLoss::Record);
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use proofgate_analysis::Dialect;
-use proofgate_base::bounded_copy::{BoundedCopy, Room};
+use proofgate_base::bounded_copy::{BoundedCopy, CopyPool};
 
 /// A copy of an answer as its client gets it, as far as there is room.
 pub struct AnswerCopy {
@@ -12,7 +12,7 @@ pub struct AnswerCopy {
 }
 
 impl AnswerCopy {
-    pub(super) fn new(dialect: Dialect, most: usize, room: Arc<Room>) -> Self {
+    pub(super) fn new(dialect: Dialect, most: usize, room: Arc<CopyPool>) -> Self {
         AnswerCopy {
             copy: BoundedCopy::new(most, room),
             dialect,

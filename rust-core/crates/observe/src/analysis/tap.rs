@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use proofgate_analysis::Dialect as Readable;
-use proofgate_base::bounded_copy::{Held, SharedRoom};
+use proofgate_base::bounded_copy::{CopyPermit, SharedRoom};
 use proofgate_base::random::Random;
 use proofgate_base::request_id::RequestId;
 use proofgate_config::AnalysisConfig;
@@ -12,7 +12,7 @@ use rand::Rng;
 use tokio::sync::mpsc::Sender;
 
 use super::copy::AnswerCopy;
-use crate::metrics::{AnalysisMetrics, Lost};
+use crate::metrics::{AnalysisLoss, AnalysisMetrics};
 
 /// Chooses which answers are analysed, and hands them over.
 pub struct Tap {
@@ -31,7 +31,7 @@ pub struct Tap {
 /// An answer that its client has.
 pub(super) struct Answered {
     pub(super) copy: AnswerCopy,
-    _place: Held,
+    _place: CopyPermit,
     /// Whether it is a stream of events.
     pub(super) events: bool,
     /// Tokens of it, as the provider counted them.
@@ -96,11 +96,11 @@ impl Tap {
     /// of the places in the queue.
     pub fn hand_over(&self, copy: AnswerCopy, events: bool, tokens: Option<u64>, of: Of) {
         if copy.is_lost() {
-            self.metrics.lost(Lost::Memory);
+            self.metrics.lost(AnalysisLoss::Memory);
             return;
         }
-        let Some(place) = Held::new(self.places.part(&of.tenant, 1), 1) else {
-            self.metrics.lost(Lost::Queue);
+        let Some(place) = CopyPermit::new(self.places.part(&of.tenant, 1), 1) else {
+            self.metrics.lost(AnalysisLoss::Queue);
             return;
         };
         let answered = Answered {
@@ -114,7 +114,7 @@ impl Tap {
             model: of.model,
         };
         if self.queue.try_send(answered).is_err() {
-            self.metrics.lost(Lost::Queue);
+            self.metrics.lost(AnalysisLoss::Queue);
         }
     }
 }

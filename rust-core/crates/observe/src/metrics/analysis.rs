@@ -12,7 +12,7 @@ use proofgate_analysis::{Feature, Flag, WindowReport};
 
 /// Why an answer was not analysed, or a finding not recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Lost {
+pub enum AnalysisLoss {
     /// No memory for its copy.
     Memory,
     /// The analysis was behind.
@@ -23,7 +23,7 @@ pub enum Lost {
     Panic,
 }
 
-impl Lost {
+impl AnalysisLoss {
     const ALL: [Self; 4] = [Self::Memory, Self::Queue, Self::Record, Self::Panic];
 
     fn as_str(self) -> &'static str {
@@ -64,8 +64,8 @@ pub struct AnalysisMetrics {
     windows: Counter,
     pairs: Gauge,
     forgotten: Counter,
-    /// By [`Lost`].
-    lost: [Counter; Lost::ALL.len()],
+    /// By [`AnalysisLoss`].
+    lost: [Counter; AnalysisLoss::ALL.len()],
     findings: Family<FoundLabel, Counter>,
     measures: Family<MeasureLabel, Gauge<f64, AtomicU64>>,
 }
@@ -75,7 +75,7 @@ const MEASURES: [&str; 5] = ["entropy_bits", "length_tokens", "repetition", "ref
 impl AnalysisMetrics {
     pub(super) fn new(registry: &mut Registry) -> Self {
         let lost_family = Family::<LostLabel, Counter>::default();
-        let lost = |lost: Lost| {
+        let lost = |lost: AnalysisLoss| {
             lost_family.get_or_create_owned(&LostLabel {
                 reason: lost.as_str(),
             })
@@ -87,7 +87,7 @@ impl AnalysisMetrics {
             windows: Counter::default(),
             pairs: Gauge::default(),
             forgotten: Counter::default(),
-            lost: Lost::ALL.map(lost),
+            lost: AnalysisLoss::ALL.map(lost),
             findings: Family::default(),
             measures: Family::default(),
         };
@@ -150,7 +150,7 @@ impl AnalysisMetrics {
         self.unreadable.inc();
     }
 
-    pub fn lost(&self, lost: Lost) {
+    pub fn lost(&self, lost: AnalysisLoss) {
         self.lost[lost as usize].inc();
     }
 

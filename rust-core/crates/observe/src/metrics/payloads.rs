@@ -5,7 +5,7 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
-use proofgate_ledger::record::Kept;
+use proofgate_ledger::record::PayloadOutcome;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ReasonLabel {
@@ -22,18 +22,18 @@ pub struct PayloadMetrics {
     not_stored: [Counter; NOT_STORED.len()],
 }
 
-const NOT_STORED: [Kept; 5] = [
-    Kept::TooLarge,
-    Kept::Streamed,
-    Kept::NoRoom,
-    Kept::Failed,
-    Kept::Interrupted,
+const NOT_STORED: [PayloadOutcome; 5] = [
+    PayloadOutcome::TooLarge,
+    PayloadOutcome::Streamed,
+    PayloadOutcome::NoRoom,
+    PayloadOutcome::Failed,
+    PayloadOutcome::Interrupted,
 ];
 
 impl PayloadMetrics {
     pub(super) fn new(registry: &mut Registry) -> Self {
         let family = Family::<ReasonLabel, Counter>::default();
-        let of = |kept: Kept| {
+        let of = |kept: PayloadOutcome| {
             family.get_or_create_owned(&ReasonLabel {
                 reason: kept.as_str(),
             })
@@ -83,7 +83,7 @@ impl PayloadMetrics {
     }
 
     /// Counts what a completion says of a body.
-    pub fn ended(&self, kept: Kept) {
+    pub fn ended(&self, kept: PayloadOutcome) {
         let reason = NOT_STORED.iter().position(|reason| *reason == kept);
         if let Some(reason) = reason {
             self.not_stored[reason].inc();

@@ -2,7 +2,7 @@
 //!
 //! The data-plane thread owns the table ([`Traffic`]) and adds to its series. A request looks its series up once, by
 //! names; nothing is allocated for it unless it is the first of its label set. Once a second the table is shown to
-//! whoever reads metrics ([`Shown`]), if there are series that are not shown yet; neither side ever waits for the other.
+//! whoever reads metrics ([`PublishedSeries`]), if there are series that are not shown yet; neither side ever waits for the other.
 //!
 //! There are as many label sets of tenants as are configured, at most. What comes when all are taken counts under the
 //! tenant [`OTHER`], with its model and provider, so that sums over a model are whole.
@@ -134,7 +134,7 @@ pub struct Traffic {
     /// Most label sets of tenants.
     most: Cell<usize>,
     table: RefCell<Table>,
-    shown: Arc<Shown>,
+    shown: Arc<PublishedSeries>,
     /// Whether the table has changed since it was shown.
     changed: Cell<bool>,
 }
@@ -154,7 +154,7 @@ type ByModel<T> = HashMap<Box<str>, Vec<Arc<T>>>;
 
 /// The series that can be read, by any thread.
 #[derive(Debug, Default)]
-pub struct Shown(Mutex<Listed>);
+pub struct PublishedSeries(Mutex<Listed>);
 
 #[derive(Debug, Clone, Default)]
 struct Listed {
@@ -164,7 +164,7 @@ struct Listed {
 
 impl Traffic {
     /// An empty table, for `most` label sets of tenants, which is shown in `shown`.
-    pub fn new(most: usize, shown: Arc<Shown>) -> Self {
+    pub fn new(most: usize, shown: Arc<PublishedSeries>) -> Self {
         Traffic {
             most: Cell::new(most),
             table: RefCell::default(),

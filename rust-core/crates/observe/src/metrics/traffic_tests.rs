@@ -8,7 +8,7 @@ use super::*;
 const ROUTE: Option<(&str, &str)> = Some(("large", "vendor"));
 
 fn table(most: usize) -> (Traffic, Registry) {
-    let shown = Arc::<Shown>::default();
+    let shown = Arc::<PublishedSeries>::default();
     let mut registry = Registry::with_prefix("proofgate");
     registry.register_collector(Box::new(Arc::clone(&shown)));
     (Traffic::new(most, shown), registry)

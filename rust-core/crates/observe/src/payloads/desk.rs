@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use proofgate_base::bounded_copy::{Room, SharedRoom};
-use proofgate_ledger::record::Kept;
+use proofgate_base::bounded_copy::{CopyPool, SharedRoom};
+use proofgate_ledger::record::PayloadOutcome;
 use tokio::sync::mpsc::Sender;
 
 use super::order::{Body, Order};
@@ -38,7 +38,7 @@ impl PayloadDesk {
     ///
     /// # Errors
     /// [`Unavailable`] when nothing can be stored.
-    pub(super) fn room_for(&self, tenant: &Arc<str>, least: usize) -> Result<Arc<Room>, Unavailable> {
+    pub(super) fn room_for(&self, tenant: &Arc<str>, least: usize) -> Result<Arc<CopyPool>, Unavailable> {
         self.state.check()?;
         Ok(self.room.part(tenant, least))
     }
@@ -54,7 +54,7 @@ impl PayloadDesk {
         let _ = self.queue.try_send(Order::Store(body));
     }
 
-    pub(super) fn ended(&self, kept: Kept) {
+    pub(super) fn ended(&self, kept: PayloadOutcome) {
         self.metrics.ended(kept);
     }
 

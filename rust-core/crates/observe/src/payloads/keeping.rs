@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use proofgate_base::bounded_copy::{BoundedCopy, STEP};
 use proofgate_evidence::payloads::Field;
-use proofgate_ledger::record::{Kept, Payloads};
+use proofgate_ledger::record::{PayloadOutcome, Payloads};
 use proofgate_payloads::PayloadKey;
 use proofgate_wal::Ulid;
 use tokio::sync::oneshot;
@@ -29,9 +29,9 @@ enum Storing {
     /// It was not handed over yet.
     Copied(BoundedCopy),
     /// The writer tells what becomes of it.
-    HandedOver(oneshot::Receiver<Kept>),
+    HandedOver(oneshot::Receiver<PayloadOutcome>),
     /// That is known.
-    Known(Kept),
+    Known(PayloadOutcome),
 }
 
 impl Storing {
@@ -44,8 +44,8 @@ impl Storing {
             copy.take_least();
         }
         match self {
-            Storing::Copied(copy) if copy.is_lost => Storing::Known(Kept::NoRoom),
-            Storing::Copied(copy) if copy.partly => Storing::Known(Kept::TooLarge),
+            Storing::Copied(copy) if copy.is_lost => Storing::Known(PayloadOutcome::NoRoom),
+            Storing::Copied(copy) if copy.partly => Storing::Known(PayloadOutcome::TooLarge),
             Storing::Copied(copy) => {
                 let (done, told) = oneshot::channel();
                 desk.hand_over(Body { of, copy, done });
@@ -57,17 +57,17 @@ impl Storing {
 
     async fn wait(&mut self) {
         if let Storing::HandedOver(told) = self {
-            *self = Storing::Known(told.await.unwrap_or(Kept::Failed));
+            *self = Storing::Known(told.await.unwrap_or(PayloadOutcome::Failed));
         }
     }
 
     /// What is known of it now, when nobody waits for it any more.
-    fn kept(self, otherwise: Kept) -> Kept {
+    fn kept(self, otherwise: PayloadOutcome) -> PayloadOutcome {
         match self {
             Storing::Known(kept) => kept,
             Storing::HandedOver(mut told) => told.try_recv().unwrap_or(otherwise),
-            Storing::Copied(copy) if copy.is_lost => Kept::NoRoom,
-            Storing::Copied(copy) if copy.partly => Kept::TooLarge,
+            Storing::Copied(copy) if copy.is_lost => PayloadOutcome::NoRoom,
+            Storing::Copied(copy) if copy.partly => PayloadOutcome::TooLarge,
             Storing::Copied(_) => otherwise,
         }
     }
@@ -111,8 +111,8 @@ impl Keeping {
         let room = desk.room_for(tenant, most.saturating_mul(2))?;
         let copy = || BoundedCopy::new(most, Arc::clone(&room));
         let request = match request {
-            Asked::Coming => Err(Kept::Streamed),
-            Asked::Whole(body) if body.len() > most => Err(Kept::TooLarge),
+            Asked::Coming => Err(PayloadOutcome::Streamed),
+            Asked::Whole(body) if body.len() > most => Err(PayloadOutcome::TooLarge),
             Asked::Whole(body) => {
                 let mut copied = copy();
                 copied.take(body);
@@ -130,7 +130,7 @@ impl Keeping {
         Ok(Box::new(Self::new(request, copy())))
     }
 
-    fn new(request: Result<BoundedCopy, Kept>, response: BoundedCopy) -> Self {
+    fn new(request: Result<BoundedCopy, PayloadOutcome>, response: BoundedCopy) -> Self {
         Keeping {
             request: match request {
                 Ok(copy) => Storing::Copied(copy),
@@ -151,7 +151,7 @@ impl Keeping {
             key: key.clone(),
         };
         self.key = Some(key);
-        let request = std::mem::replace(&mut self.request, Storing::Known(Kept::Failed));
+        let request = std::mem::replace(&mut self.request, Storing::Known(PayloadOutcome::Failed));
         self.request = request.hand_over(of, desk);
     }
 
@@ -175,7 +175,7 @@ impl Keeping {
             key,
         };
         let settled = async {
-            let response = std::mem::replace(&mut self.response, Storing::Known(Kept::Failed));
+            let response = std::mem::replace(&mut self.response, Storing::Known(PayloadOutcome::Failed));
             self.response = response.hand_over(of, desk);
             self.request.wait().await;
             self.response.wait().await;
@@ -186,8 +186,8 @@ impl Keeping {
     /// What its completion says.
     pub fn stated(self, desk: &PayloadDesk) -> Payloads {
         let otherwise = match self.late {
-            true => Kept::Failed,
-            false => Kept::Interrupted,
+            true => PayloadOutcome::Failed,
+            false => PayloadOutcome::Interrupted,
         };
         let stated = Payloads {
             request: self.request.kept(otherwise),

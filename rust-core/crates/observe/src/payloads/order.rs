@@ -2,7 +2,7 @@
 
 use proofgate_base::bounded_copy::BoundedCopy;
 use proofgate_evidence::payloads::Field;
-use proofgate_ledger::record::Kept;
+use proofgate_ledger::record::PayloadOutcome;
 use proofgate_payloads::PayloadKey;
 use proofgate_wal::Ulid;
 use tokio::sync::oneshot;
@@ -20,7 +20,7 @@ pub(super) struct Body {
     pub(super) of: Of,
     pub(super) copy: BoundedCopy,
     /// Where the outcome is reported.
-    pub(super) done: oneshot::Sender<Kept>,
+    pub(super) done: oneshot::Sender<PayloadOutcome>,
 }
 
 /// What the thread is to do.

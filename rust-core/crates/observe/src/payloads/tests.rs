@@ -11,7 +11,7 @@ use std::thread::{self, JoinHandle};
 
 use proofgate_external_policies::{Hooks, HooksInService};
 use proofgate_ledger::ShredKey;
-use proofgate_ledger::record::Kept;
+use proofgate_ledger::record::PayloadOutcome;
 use proofgate_payloads::PayloadKey;
 use proofgate_stages::Profiler;
 use proofgate_wal::Ulid;
@@ -99,7 +99,7 @@ impl Bench {
     }
 
     /// What is said of an exchange that goes to its end.
-    fn end(&self, mut keeping: Keeping) -> (Kept, Kept) {
+    fn end(&self, mut keeping: Keeping) -> (PayloadOutcome, PayloadOutcome) {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_time()
             .build();
@@ -108,7 +108,7 @@ impl Bench {
     }
 
     /// What is said of one that nobody takes to its end.
-    fn dropped(&self, keeping: Keeping) -> (Kept, Kept) {
+    fn dropped(&self, keeping: Keeping) -> (PayloadOutcome, PayloadOutcome) {
         let stated = keeping.stated(&self.desk);
         (stated.request, stated.response)
     }
@@ -138,7 +138,10 @@ fn an_exchange_that_ends_has_both_bodies_stored_and_its_memory_given_back() {
     let mut keeping = bench.begin(b"question").unwrap();
     keeping.respond(b"an ");
     keeping.respond(b"answer");
-    assert_eq!(bench.end(*keeping), (Kept::Stored, Kept::Stored));
+    assert_eq!(
+        bench.end(*keeping),
+        (PayloadOutcome::Stored, PayloadOutcome::Stored)
+    );
     assert_eq!(bench.shows("proofgate_payload_queued_bytes"), "0");
     assert_eq!(bench.shows("proofgate_payload_stored_bytes_total"), "17");
     let disk = bench.close();
@@ -151,13 +154,19 @@ fn what_is_longer_or_was_still_coming_is_not_stored_and_the_rest_is() {
     let bench = Bench::new();
     let mut keeping = bench.begin(&[0; MOST + 1]).unwrap();
     keeping.respond(b"short");
-    assert_eq!(bench.end(*keeping), (Kept::TooLarge, Kept::Stored));
+    assert_eq!(
+        bench.end(*keeping),
+        (PayloadOutcome::TooLarge, PayloadOutcome::Stored)
+    );
     let mut keeping = bench.begin_of("acme", Asked::Coming).unwrap();
     for _ in 0..3 {
         keeping.respond(&[0; MOST / 2]);
     }
     assert_eq!(bench.shows("proofgate_payload_queued_bytes"), "0");
-    assert_eq!(bench.end(*keeping), (Kept::Streamed, Kept::TooLarge));
+    assert_eq!(
+        bench.end(*keeping),
+        (PayloadOutcome::Streamed, PayloadOutcome::TooLarge)
+    );
     bench.close();
 }
 
@@ -169,7 +178,10 @@ fn an_exchange_that_nobody_takes_to_its_end_claims_no_answer() {
     while bench.shows("proofgate_payload_stored_bytes_total") != "8" {
         thread::yield_now();
     }
-    assert_eq!(bench.dropped(*keeping), (Kept::Stored, Kept::Interrupted));
+    assert_eq!(
+        bench.dropped(*keeping),
+        (PayloadOutcome::Stored, PayloadOutcome::Interrupted)
+    );
     assert_eq!(
         bench.shows("proofgate_payloads_not_stored_total{reason=\"interrupted\"}"),
         "1"
@@ -181,10 +193,16 @@ fn an_exchange_that_nobody_takes_to_its_end_claims_no_answer() {
 fn a_writer_that_fails_stores_nothing_more_and_nobody_is_admitted() {
     let bench = Bench::new();
     let keeping = bench.begin(b"question").unwrap();
-    assert_eq!(bench.end(*keeping), (Kept::Stored, Kept::Stored));
+    assert_eq!(
+        bench.end(*keeping),
+        (PayloadOutcome::Stored, PayloadOutcome::Stored)
+    );
     bench.disk.fault_now(InjectedFault::Error(io::ErrorKind::Other));
     let keeping = bench.begin(b"question").unwrap();
-    assert_eq!(bench.end(*keeping), (Kept::Failed, Kept::Failed));
+    assert_eq!(
+        bench.end(*keeping),
+        (PayloadOutcome::Failed, PayloadOutcome::Failed)
+    );
     assert!(matches!(refused(bench.begin(b"question")), Unavailable::Payloads));
     assert_eq!(bench.shows("proofgate_payload_writer_failed"), "1");
     assert_eq!(bench.shows("proofgate_payload_refusals_total"), "1");
@@ -206,7 +224,10 @@ fn a_full_volume_refuses_as_a_full_ledger_does_until_there_is_room_again() {
     }
     bench.disk.set_free(None);
     let keeping = std::iter::repeat_with(looks).find_map(Result::ok);
-    assert_eq!(bench.end(*keeping.unwrap()), (Kept::Stored, Kept::Stored));
+    assert_eq!(
+        bench.end(*keeping.unwrap()),
+        (PayloadOutcome::Stored, PayloadOutcome::Stored)
+    );
     bench.close();
 }
 
@@ -218,7 +239,10 @@ fn a_tenant_with_many_slow_answers_leaves_room_to_the_others() {
     assert!(matches!(refused(bench.begin(b"question")), Unavailable::Payloads));
     let mut keeping = bench.begin_of("globex", Asked::Whole(&[0; MOST])).unwrap();
     keeping.respond(&[0; MOST]);
-    assert_eq!(bench.end(*keeping), (Kept::Stored, Kept::Stored));
+    assert_eq!(
+        bench.end(*keeping),
+        (PayloadOutcome::Stored, PayloadOutcome::Stored)
+    );
     drop(slow);
     assert!(bench.begin(b"question").is_ok());
     bench.close();
@@ -233,7 +257,10 @@ fn a_tenant_with_many_short_bodies_leaves_the_others_places_in_the_queue() {
         assert!(matches!(refused(bench.begin(body)), Unavailable::Payloads));
         let keeping = bench.begin_of("globex", Asked::Whole(b"question")).unwrap();
         bench.start.send(()).unwrap();
-        assert_eq!(bench.end(*keeping), (Kept::Stored, Kept::Stored));
+        assert_eq!(
+            bench.end(*keeping),
+            (PayloadOutcome::Stored, PayloadOutcome::Stored)
+        );
         bench.close();
     }
 }
@@ -251,7 +278,10 @@ fn all_that_may_be_admitted_have_a_place_in_the_queue_beside_looks_that_wait() {
     }
     bench.start.send(()).unwrap();
     for keeping in open {
-        assert_eq!(bench.end(*keeping), (Kept::Stored, Kept::Stored));
+        assert_eq!(
+            bench.end(*keeping),
+            (PayloadOutcome::Stored, PayloadOutcome::Stored)
+        );
     }
     bench.close();
 }
@@ -264,13 +294,13 @@ fn without_memory_for_another_answer_nobody_is_admitted_and_who_was_is_told() {
     assert!(matches!(refused(bench.begin(b"question")), Unavailable::Payloads));
     assert_eq!(open.len(), BUDGET / MOST);
     let last = open.pop().unwrap();
-    assert_eq!(bench.end(last), (Kept::Stored, Kept::Stored));
+    assert_eq!(bench.end(last), (PayloadOutcome::Stored, PayloadOutcome::Stored));
     let mut one = bench.begin_of("globex", Asked::Whole(b"question")).unwrap();
     let mut other = bench.begin_of("globex", Asked::Coming).unwrap();
     one.respond(&[0; MOST]);
     other.respond(&[0; MOST]);
-    assert_eq!(bench.dropped(*other).1, Kept::NoRoom);
+    assert_eq!(bench.dropped(*other).1, PayloadOutcome::NoRoom);
     drop(open);
-    assert_eq!(bench.end(*one), (Kept::Stored, Kept::Stored));
+    assert_eq!(bench.end(*one), (PayloadOutcome::Stored, PayloadOutcome::Stored));
     bench.close();
 }

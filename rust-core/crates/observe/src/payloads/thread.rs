@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use proofgate_base::priority;
-use proofgate_ledger::record::Kept;
+use proofgate_ledger::record::PayloadOutcome;
 use proofgate_payloads::{Payload, PayloadError, PayloadWriter};
 use proofgate_wal::Storage;
 use tokio::sync::mpsc;
@@ -53,7 +53,7 @@ impl PayloadThread {
     fn store(&mut self, body: Body) {
         let Body { of, mut copy, done } = body;
         if self.state.has_failed() {
-            let _ = done.send(Kept::Failed);
+            let _ = done.send(PayloadOutcome::Failed);
             return;
         }
         let bytes = copy.bytes().len() as u64;
@@ -67,15 +67,15 @@ impl PayloadThread {
         let kept = match stored {
             Ok(()) => {
                 self.metrics.stored(bytes);
-                Kept::Stored
+                PayloadOutcome::Stored
             }
             Err(error) if error.is_out_of_space() => {
                 self.state.set_full(true);
-                Kept::NoRoom
+                PayloadOutcome::NoRoom
             }
             Err(error) => {
                 self.fail(&error);
-                Kept::Failed
+                PayloadOutcome::Failed
             }
         };
         drop(copy);

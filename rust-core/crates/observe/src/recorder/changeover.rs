@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use proofgate_base::clock::unix_micros;
 use proofgate_ledger::record::{Seal, Takeover};
-use proofgate_wal::{Left, Mark};
+use proofgate_wal::{Mark, PreviousLog};
 
 use super::log_history::{Former, Marked};
 use super::{RECORD_BYTES, Recorder, Stopped, follow_progress};
@@ -110,7 +110,7 @@ impl Recorder {
     }
 
     /// Records how the log before ended.
-    fn tell(&self, left: Left) {
+    fn tell(&self, left: PreviousLog) {
         let Ok(mut room) = self.writer.borrow_mut().reserve(RECORD_BYTES) else {
             self.desk.lay_ended(left);
             return;

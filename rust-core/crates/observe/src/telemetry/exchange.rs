@@ -13,7 +13,7 @@ use proofgate_ledger::record::{Attribution, Outcome, Usage};
 use proofgate_wire::Headers;
 
 use super::entry::{Exchange, Spans};
-use super::outlet::{Outlet, Wanted};
+use super::outlet::{Outlet, TelemetryInterest};
 use super::trace_context::Trace;
 use crate::metrics::RequestOutcome;
 
@@ -181,7 +181,7 @@ impl Observed {
     fn tell(self, outlet: &Outlet, id: RequestId) {
         let is_sampled = self.is_sampled();
         let mut exchange = self.exchange;
-        let wanted = Wanted {
+        let wanted = TelemetryInterest {
             access_log: match self.access_log {
                 AccessLogMode::None => false,
                 AccessLogMode::Errors => exchange.error.is_some() || exchange.status >= 400,

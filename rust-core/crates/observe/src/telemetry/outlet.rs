@@ -13,7 +13,7 @@ const QUEUE: usize = 4096;
 
 /// Who wants to know of an exchange.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Wanted {
+pub(super) struct TelemetryInterest {
     pub(super) access_log: bool,
     pub(super) traces: bool,
 }
@@ -48,7 +48,7 @@ fn outlet_with(room: usize, metrics: Metrics) -> (Outlet, Lines, ExchangeQueue) 
 }
 
 impl Outlet {
-    pub(super) fn tell(&self, exchange: Exchange, wanted: Wanted) {
+    pub(super) fn tell(&self, exchange: Exchange, wanted: TelemetryInterest) {
         let exchange = Arc::new(exchange);
         if wanted.access_log && self.access_log.try_send(Arc::clone(&exchange)).is_err() {
             self.metrics.telemetry_lost(Signal::AccessLog, 1);
@@ -85,7 +85,7 @@ mod tests {
     use proofgate_stages::Profiler;
     use std::io;
 
-    const BOTH: Wanted = Wanted {
+    const BOTH: TelemetryInterest = TelemetryInterest {
         access_log: true,
         traces: true,
     };

@@ -5,7 +5,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use proofgate_evidence::{ShredKeys, Ulid};
 use proofgate_ledger::commitment::{commit, salt_id};
-use proofgate_ledger::record::{Admission, Completion, ConfigDigests, ConfigId, Kept, Outcome, Payloads};
+use proofgate_ledger::record::{
+    Admission, Completion, ConfigDigests, ConfigId, Outcome, PayloadOutcome, Payloads,
+};
 use proofgate_ledger::{ShredKey, SigningKey, VerifyingKey};
 use proofgate_payloads::{Exchange, Field, Payload, PayloadError, PayloadKey, PayloadWriter, StoredPayloads};
 use proofgate_wal::simulated::SimulatedDisk;
@@ -139,7 +141,12 @@ impl Worker {
         })
     }
 
-    pub fn complete(&mut self, open: &Open, response: &[u8], kept: (Kept, Kept)) -> Result<u64, WalError> {
+    pub fn complete(
+        &mut self,
+        open: &Open,
+        response: &[u8],
+        kept: (PayloadOutcome, PayloadOutcome),
+    ) -> Result<u64, WalError> {
         let admission = open.seq;
         self.writer.append(|seq, out| {
             Completion {
@@ -175,7 +182,7 @@ impl Worker {
         let open = self.admit(request).unwrap();
         self.store(&open, Field::Request, request).unwrap();
         self.store(&open, Field::Response, response).unwrap();
-        self.complete(&open, response, (Kept::Stored, Kept::Stored))
+        self.complete(&open, response, (PayloadOutcome::Stored, PayloadOutcome::Stored))
             .unwrap();
         open.seq
     }

@@ -14,7 +14,7 @@ use regex::Regex;
 
 use crate::support::Found;
 use fold::Table;
-use spared::Spared;
+use spared::Exemptions;
 
 struct Rule {
     id: String,
@@ -23,7 +23,7 @@ struct Rule {
     regex: Regex,
     required: Vec<String>,
     check: Option<fn(&str) -> bool>,
-    spared: Spared,
+    spared: Exemptions,
 }
 
 pub struct Reference {
@@ -42,7 +42,7 @@ impl Reference {
         let (table, allow) = (Table::read(), Arc::new(allow.clone()));
         let packs = pack_names().map(|name| Pack::built_in(name).unwrap());
         let rules = packs.flat_map(|pack| {
-            let spared = Spared::new(&allow, Some(&pack.name), pack.spares_documentation);
+            let spared = Exemptions::new(&allow, Some(&pack.name), pack.spares_documentation);
             let rules = pack.rules.iter();
             let rules = rules.map(|spec| rule(spec, &spared, &table));
             rules.collect::<Vec<_>>()
@@ -57,7 +57,7 @@ impl Reference {
         let table = Table::read();
         let rules = specs
             .iter()
-            .map(|spec| rule(spec, &Spared::default(), &table))
+            .map(|spec| rule(spec, &Exemptions::default(), &table))
             .collect();
         Self { table, rules }
     }
@@ -124,7 +124,7 @@ impl Rule {
     }
 }
 
-fn rule(spec: &RuleSpec, spared: &Spared, table: &Table) -> Rule {
+fn rule(spec: &RuleSpec, spared: &Exemptions, table: &Table) -> Rule {
     let folded = |literals: &[String]| {
         literals
             .iter()

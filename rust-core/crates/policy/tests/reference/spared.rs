@@ -41,13 +41,13 @@ fn compiled(pattern: &str, name: &str) -> Regex {
 
 /// What one rule spares.
 #[derive(Clone, Default)]
-pub struct Spared {
+pub struct Exemptions {
     allow: Arc<Allow>,
     looks_at_addresses: bool,
     documentation: bool,
 }
 
-impl Spared {
+impl Exemptions {
     pub fn new(allow: &Arc<Allow>, pack: Option<&str>, documentation: bool) -> Self {
         Self {
             allow: Arc::clone(allow),

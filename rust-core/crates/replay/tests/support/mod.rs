@@ -5,7 +5,7 @@
 use std::borrow::Cow;
 
 use proofgate_ledger::record::{Admission, Completion, ConfigId, Outcome, PolicyNote, Rejection};
-use proofgate_replay::{Basis, Compared, Replayer, Standing};
+use proofgate_replay::{Agreement, Compared, Replayer, RuleSource};
 use serde_json::json;
 
 pub const CHAT: &str = "/v1/chat/completions";
@@ -35,12 +35,12 @@ pub fn configuration() -> serde_json::Value {
     })
 }
 
-pub fn replayer(document: &serde_json::Value, basis: Basis) -> Replayer {
+pub fn replayer(document: &serde_json::Value, basis: RuleSource) -> Replayer {
     Replayer::new(document.to_string().as_bytes(), basis).unwrap()
 }
 
 pub fn recorded() -> Replayer {
-    replayer(&configuration(), Basis::Recorded)
+    replayer(&configuration(), RuleSource::Recorded)
 }
 
 pub fn note(score: u32, rules: &[&'static str]) -> PolicyNote<'static> {
@@ -148,6 +148,6 @@ pub fn stream(pieces: &[&str], done: &str) -> Vec<u8> {
 pub const DONE: &str = "data: [DONE]\n\n";
 pub const OWN_END: &str = "data: {\"error\":{\"message\":\"Denied by the policy rule codename: bluebird\",\"code\":\"policy_blocked\"}}\n\n";
 
-pub fn told(compared: &Compared) -> (Standing, Option<&'static str>) {
+pub fn told(compared: &Compared) -> (Agreement, Option<&'static str>) {
     (compared.result, compared.reason)
 }

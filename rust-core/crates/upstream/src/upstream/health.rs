@@ -17,7 +17,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use proofgate_config::RateLimits;
-use proofgate_ledger::record::Sent;
+use proofgate_ledger::record::SendOutcome;
 
 use self::condition::{Condition, Probe};
 use super::rate::{Rate, Taken};
@@ -108,11 +108,11 @@ impl Health {
         limits: RateLimits,
         tokens: u64,
         is_whole: bool,
-    ) -> Attending {
+    ) -> InFlightPermit {
         self.in_flight.set(self.in_flight.get().saturating_add(1));
         self.saved.set(MOST_SAVED.min(self.saved.get() + 1));
         let of_model = self.of(model).and_then(|model| model.probe(now));
-        let mut attending = Attending {
+        let mut attending = InFlightPermit {
             began: now,
             probes: [self.reach.probe(now), of_model],
             taken: Some(self.rate.take(limits, tokens, now)),
@@ -165,7 +165,7 @@ impl Health {
 }
 
 /// A request that is under way at a provider.
-pub struct Attending {
+pub struct InFlightPermit {
     health: Rc<Health>,
     began: Instant,
     /// What it was let through to show: whether the provider is well again, and the model.
@@ -174,7 +174,7 @@ pub struct Attending {
     taken: Option<Taken>,
 }
 
-impl Attending {
+impl InFlightPermit {
     /// Takes note of its outcome; `model` is what it was sent for, as at its begin.
     pub fn heard(&mut self, verdict: Verdict, model: &str, now: Instant) {
         let [probed_reach, probed_model] = self.probes.each_mut().map(|probe| probe.take().is_some());
@@ -205,21 +205,21 @@ impl Attending {
     }
 
     /// Its end: how far it came, and the tokens that it used, where they are known.
-    pub fn settle(mut self, sent: Sent, used: Option<u64>) {
+    pub fn settle(mut self, sent: SendOutcome, used: Option<u64>) {
         if let Some(taken) = self.taken.take() {
             self.health.rate.settle(taken, sent, used);
         }
     }
 }
 
-impl Drop for Attending {
+impl Drop for InFlightPermit {
     fn drop(&mut self) {
         self.health
             .in_flight
             .set(self.health.in_flight.get().saturating_sub(1));
         // It was turned away before anything of it was sent.
         if let Some(taken) = self.taken.take() {
-            self.health.rate.settle(taken, Sent::No, Some(0));
+            self.health.rate.settle(taken, SendOutcome::No, Some(0));
         }
     }
 }

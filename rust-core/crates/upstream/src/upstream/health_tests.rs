@@ -7,7 +7,7 @@ fn is_available(health: &Health, now: Instant) -> bool {
     health.is_available(|| MODEL.into(), now)
 }
 
-fn begin(health: &Rc<Health>, now: Instant) -> Attending {
+fn begin(health: &Rc<Health>, now: Instant) -> InFlightPermit {
     health.begin(now, MODEL, RateLimits::default(), 0, true)
 }
 

@@ -8,7 +8,7 @@ use std::num::NonZeroU64;
 use std::time::{Duration, Instant};
 
 use proofgate_config::RateLimits;
-use proofgate_ledger::record::Sent;
+use proofgate_ledger::record::SendOutcome;
 
 /// What a full bucket holds: as much as flows in so long. Azure counts over ten seconds, others over longer.
 const BURST: Duration = Duration::from_secs(10);
@@ -56,9 +56,9 @@ impl Rate {
     }
 
     /// Corrects what a request took by what it came to; `used`: its tokens, where they are known.
-    pub fn settle(&self, taken: Taken, sent: Sent, used: Option<u64>) {
+    pub fn settle(&self, taken: Taken, sent: SendOutcome, used: Option<u64>) {
         let Taken { limits, tokens } = taken;
-        if sent == Sent::No
+        if sent == SendOutcome::No
             && let Some(limit) = limits.requests_per_minute
         {
             self.requests.give_back(limit, 1);
@@ -169,7 +169,7 @@ mod tests {
     fn what_was_set_aside_and_not_used_is_given_back() {
         let (rate, now, limits) = (Rate::default(), Instant::now(), limits(6, 6000));
         let taken = rate.take(limits, 3000, now);
-        rate.settle(taken, Sent::Answered, Some(200));
+        rate.settle(taken, SendOutcome::Answered, Some(200));
         assert_eq!(
             rate.wait(limits, now),
             Some(Duration::from_secs(10)),
@@ -186,10 +186,10 @@ mod tests {
     fn what_was_never_sent_was_no_request() {
         let (rate, now, limits) = (Rate::default(), Instant::now(), limits(6, 6000));
         let taken = rate.take(limits, 3000, now);
-        rate.settle(taken, Sent::No, Some(0));
+        rate.settle(taken, SendOutcome::No, Some(0));
         assert_eq!(rate.wait(limits, now), None);
         let taken = rate.take(limits, 3000, now);
-        rate.settle(taken, Sent::Maybe, None);
+        rate.settle(taken, SendOutcome::Maybe, None);
         assert!(rate.wait(limits, now) > Some(Duration::from_secs(20)));
     }
 
@@ -197,7 +197,7 @@ mod tests {
     fn what_came_to_more_than_was_set_aside_counts_whole() {
         let (rate, now, limits) = (Rate::default(), Instant::now(), limits(0, 6000));
         let taken = rate.take(limits, 100, now);
-        rate.settle(taken, Sent::Answered, Some(1600));
+        rate.settle(taken, SendOutcome::Answered, Some(1600));
         assert_eq!(rate.wait(limits, now).unwrap().as_millis(), 6_010);
     }
 
@@ -206,7 +206,7 @@ mod tests {
         let (rate, now, limits) = (Rate::default(), Instant::now(), limits(0, 1000));
         let taken = rate.take(limits, u64::MAX, now);
         assert!(rate.wait(limits, now) < Some(MINUTE));
-        rate.settle(taken, Sent::Answered, Some(u64::MAX));
+        rate.settle(taken, SendOutcome::Answered, Some(u64::MAX));
         assert!(rate.wait(limits, now) < Some(MINUTE));
         assert!(rate.wait(limits, now + MINUTE).is_none());
     }

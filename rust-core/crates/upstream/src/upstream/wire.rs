@@ -4,7 +4,7 @@ use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use proofgate_base::descriptors::Taken;
+use proofgate_base::descriptors::DescriptorPermit;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
@@ -94,11 +94,11 @@ pub(super) struct Socket {
     tcp: TcpStream,
     taken: u64,
     /// Given back behind the connection.
-    _descriptor: Taken,
+    _descriptor: DescriptorPermit,
 }
 
 impl Socket {
-    pub(super) fn new(tcp: TcpStream, descriptor: Taken) -> Self {
+    pub(super) fn new(tcp: TcpStream, descriptor: DescriptorPermit) -> Self {
         Socket {
             tcp,
             taken: 0,

@@ -5,7 +5,7 @@ use super::shard::Shard;
 use crate::authenticity::FrameTags;
 use crate::{Storage, WalError};
 use proofgate_evidence::checkpoint_file;
-use proofgate_evidence::log_reader::{Found, LogReader};
+use proofgate_evidence::log_reader::{LogItem, LogReader};
 use proofgate_ledger::{Checkpoint, LedgerError, SigningKey};
 use std::path::Path;
 use ulid::Ulid;
@@ -44,7 +44,7 @@ fn framed_by(
     incarnation: Ulid,
 ) -> Result<bool, WalError> {
     let mut log = LogReader::open(storage, dir, incarnation)?;
-    let Found::Record(stored) = log.next()? else {
+    let LogItem::Record(stored) = log.next()? else {
         return Ok(false);
     };
     let (frame, tag) = log.tagged(&stored);

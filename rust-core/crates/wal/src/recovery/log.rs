@@ -1,13 +1,13 @@
 //! One log as it was left: read once, from where its `resume` file says or from its beginning.
 
 use super::key::key_of;
-use super::recovered::{Left, TornTail, Unended};
+use super::recovered::{PreviousLog, TornTail, Unended};
 use super::shard::Shard;
 use crate::authenticity::FrameTags;
 use crate::resume::{self, Resume, ResumeKey};
 use crate::{Storage, WalError};
 use proofgate_evidence::checkpoint_file::CHECKPOINT;
-use proofgate_evidence::log_reader::{Flaw, Found, LogReader, ResumePlace};
+use proofgate_evidence::log_reader::{Flaw, LogItem, LogReader, ResumePlace};
 use proofgate_evidence::rules::Rules;
 use proofgate_evidence::{EvidenceError, ReadFile, ReadStorage, TreeFile, checkpoint_file};
 use proofgate_ledger::record::{Admission, Record};
@@ -33,7 +33,7 @@ impl ReadStorage for FromDisk<'_> {
 
 /// A log that was read.
 pub(super) struct Log {
-    pub(super) left: Left,
+    pub(super) left: PreviousLog,
     /// Exchanges that are open at its end, by the incarnation and number of their admission.
     pub(super) open: BTreeMap<(Ulid, u64), Unended>,
     /// Whether those of the logs before are among them.
@@ -106,15 +106,15 @@ pub(super) fn read(
     let mut cut: Option<Flaw> = None;
     loop {
         match log.next()? {
-            Found::End => break,
-            Found::Flaw(flaw) => {
+            LogItem::End => break,
+            LogItem::Flaw(flaw) => {
                 if flaw.seq < covered {
                     let reason = format!("{}, but the checkpoint covers {covered} records", flaw.reason);
                     return Err(corruption(&flaw.path, flaw.offset, reason));
                 }
                 cut.get_or_insert(flaw);
             }
-            Found::Record(stored) => {
+            LogItem::Record(stored) => {
                 let refused = |reason| corruption(log.path(), stored.offset, reason);
                 let (frame, tag) = log.tagged(&stored);
                 if !tags.made(stored.seq, frame, tag) {
@@ -163,7 +163,7 @@ pub(super) fn read(
         reason: flaw.reason,
     });
     let lost = leaves(tree_nodes(storage, &dir)?).saturating_sub(size);
-    let left = Left {
+    let left = PreviousLog {
         incarnation,
         dir,
         size,
@@ -180,14 +180,14 @@ pub(super) fn read(
 pub(super) fn predecessor(
     storage: &dyn Storage,
     shard: &Shard<'_>,
-    of: &Left,
+    of: &PreviousLog,
 ) -> Result<Option<Ulid>, WalError> {
     let tags = FrameTags::new(key_of(storage, shard, &of.dir, of.incarnation)?, of.incarnation)?;
     let mut log = LogReader::open(storage, &of.dir, of.incarnation)?;
     let stored = match log.next()? {
-        Found::Record(stored) => stored,
-        Found::Flaw(flaw) => return Err(corruption(&flaw.path, flaw.offset, flaw.reason)),
-        Found::End => return Err(corruption(&of.dir, 0, "its first record is gone".to_owned())),
+        LogItem::Record(stored) => stored,
+        LogItem::Flaw(flaw) => return Err(corruption(&flaw.path, flaw.offset, flaw.reason)),
+        LogItem::End => return Err(corruption(&of.dir, 0, "its first record is gone".to_owned())),
     };
     let (frame, tag) = log.tagged(&stored);
     let mut rules = Rules::new(of.incarnation);
@@ -317,7 +317,7 @@ impl Scan {
         Ok(())
     }
 
-    fn finish(mut self, left: Left, start: u64) -> Log {
+    fn finish(mut self, left: PreviousLog, start: u64) -> Log {
         let mut ended_elsewhere = Vec::new();
         for ended in self.rules.foreign_ends() {
             let key = (ended.incarnation, ended.admission);

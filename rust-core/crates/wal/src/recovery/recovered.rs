@@ -46,7 +46,7 @@ pub struct TornTail {
 
 /// A log as its last writer left it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Left {
+pub struct PreviousLog {
     /// Which one.
     pub incarnation: Ulid,
     /// Its directory.
@@ -67,7 +67,7 @@ pub struct Left {
 
 /// A log that is named and not there: moved away, or removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Missing {
+pub struct MissingLog {
     /// Which one.
     pub incarnation: Ulid,
     /// The log whose `open` names it as its predecessor.
@@ -78,15 +78,15 @@ pub struct Missing {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recovered {
     /// The newest log that served.
-    pub newest: Left,
+    pub newest: PreviousLog,
     /// Logs that it continues and whose end it did not live to record, newest first.
-    pub untold: Vec<Left>,
+    pub untold: Vec<PreviousLog>,
     /// Exchanges to close with `aborted` records, oldest first.
     pub unended: Vec<Unended>,
     /// Records that had to be read.
     pub read: u64,
     /// The log before the oldest of those that were read, if it is not there.
-    pub missing: Option<Missing>,
+    pub missing: Option<MissingLog>,
 }
 
 impl Recovered {

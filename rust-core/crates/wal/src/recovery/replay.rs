@@ -7,7 +7,7 @@ use super::shard::{Shard, incarnations};
 use crate::resume::{self, ResumeKey};
 use crate::{Storage, WalError};
 use proofgate_evidence::checkpoint_file::{self, CHECKPOINT};
-use proofgate_evidence::log_reader::{Found, LogReader};
+use proofgate_evidence::log_reader::{LogItem, LogReader};
 use proofgate_ledger::record::{self, Record};
 use std::path::Path;
 use ulid::Ulid;
@@ -28,7 +28,7 @@ pub fn replay(
     let dir = shard_dir.join(incarnation.to_string());
     let mut log = LogReader::open(storage, &dir, incarnation)?;
     log.seek(from);
-    while let Found::Record(stored) = log.next()? {
+    while let LogItem::Record(stored) = log.next()? {
         if stored.seq >= from {
             take(&record::parse(log.payload(&stored))?);
         }

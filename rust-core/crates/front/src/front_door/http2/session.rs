@@ -18,7 +18,7 @@ use tokio::sync::Semaphore;
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until, timeout};
 
-use super::stream::{End, Room, Stream};
+use super::stream::{End, Stream, StreamPermit};
 
 /// Streams that may be open at a time on one connection, and that are worked on at a time: a client that resets its
 /// streams gets no more work out of us than one that waits.
@@ -142,9 +142,9 @@ impl Session {
 
     fn open(&mut self, (request, respond): Accepted) {
         let room = match Arc::clone(&self.room).try_acquire_owned() {
-            _ if self.streams.is_empty() => Room::OfTheConnection,
-            Ok(permit) => Room::Shared(permit),
-            Err(_) => Room::None,
+            _ if self.streams.is_empty() => StreamPermit::OfTheConnection,
+            Ok(permit) => StreamPermit::Shared(permit),
+            Err(_) => StreamPermit::None,
         };
         let stream = Stream {
             gateway: Rc::clone(&self.gateway),

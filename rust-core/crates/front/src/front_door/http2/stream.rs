@@ -36,7 +36,7 @@ const NO_ROOM: Rejection = Rejection::new(
 );
 
 /// A stream's share of what may be served at a time.
-pub(super) enum Room {
+pub(super) enum StreamPermit {
     /// It is the only one of its connection, which has its own.
     OfTheConnection,
     /// Out of what all connections share; given back at the end.
@@ -65,13 +65,13 @@ pub(super) struct Stream {
 
 impl Stream {
     /// Serves the stream's one request.
-    pub(super) async fn serve(mut self, request: Request<RecvStream>, room: Room) -> End {
+    pub(super) async fn serve(mut self, request: Request<RecvStream>, room: StreamPermit) -> End {
         let (parts, body) = request.into_parts();
         let head_only = parts.method == Method::HEAD;
         let mut head = Vec::with_capacity(1024);
         let memory = self.gateway.budget.share(MEMORY);
         let written = match (&room, &memory) {
-            (Room::None, _) | (_, Err(Exhausted)) => Err(NO_ROOM),
+            (StreamPermit::None, _) | (_, Err(Exhausted)) => Err(NO_ROOM),
             _ => write_head(parts, body.is_end_stream(), &mut head),
         };
         let chunked = match written {

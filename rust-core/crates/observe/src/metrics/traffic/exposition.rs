@@ -8,10 +8,10 @@ use prometheus_client::registry::Unit;
 
 use proofgate_prices::NANODOLLARS;
 
-use super::{Dollars, Latency, Listed, RequestOutcome, Series, Shown};
+use super::{Dollars, Latency, Listed, PublishedSeries, RequestOutcome, Series};
 
 /// Exposes the series; the registry adds its prefix to their names.
-impl Collector for Shown {
+impl Collector for PublishedSeries {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let Listed { series, latencies } = self.list();
         let mut requests = encoder.encode_descriptor(
@@ -80,7 +80,7 @@ impl Collector for Shown {
     }
 }
 
-impl Shown {
+impl PublishedSeries {
     /// A copy: writing it out takes long, and the table must not be kept from being shown meanwhile.
     pub(super) fn list(&self) -> Listed {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{Histogram, Latency, Listed, RequestOutcome, Series, Shown};
+use super::{Histogram, Latency, Listed, PublishedSeries, RequestOutcome, Series};
 
 /// All series.
 #[derive(Serialize)]
@@ -40,7 +40,7 @@ struct Durations {
     sum_seconds: f64,
 }
 
-impl Shown {
+impl PublishedSeries {
     /// All series as they are now.
     pub fn report(&self) -> Report {
         let Listed { series, latencies } = self.list();
