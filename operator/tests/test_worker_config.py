@@ -18,7 +18,8 @@ from proofgate.config.python_policy import PythonPolicy as WorkerPythonPolicy
 from proofgate.front_door.map_sources import MapSources
 from proofgate.reload import needs_restart
 from proofgate.trial import require_usable
-from proofgate_schema import prices
+from proofgate_schema import prices, urls
+from proofgate_schema.cors import Cors
 from proofgate_schema.limits import Limits
 from proofgate_schema.timeouts import Timeouts
 from pydantic import TypeAdapter, ValidationError
@@ -104,7 +105,9 @@ def test_telemetry_reaches_the_workers_with_its_secrets_in_files(tmp_path: Path)
         True,
         "V1_41",
     )
-    assert telemetry.resource_attributes == {"deployment.environment.name": "staging"}
+    assert [(one.name, one.value) for one in telemetry.resource_attributes] == [
+        ("deployment.environment.name", "staging")
+    ]
     core = json.loads(found.to_core_json(0))
     assert core["telemetry"] == {"access_log": "errors", "traces": {"ratio": 0.25, "propagate": False}}
 
@@ -550,14 +553,14 @@ def document(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 @given(written(upstream._HTTP_URL).filter(lambda url: len(url) <= 512))
 def test_a_base_url_that_is_let_in_is_one_to_the_worker(document: dict[str, Any], url: str) -> None:
     if address_fault(url) is None:
-        TypeAdapter(fields.BaseURL).validate_python(url)
+        TypeAdapter(urls.BaseURL).validate_python(url)
         _core.Worker(json.dumps(document | {"providers": [{**document["providers"][0], "base_url": url}]}))
 
 
 @given(written(access._KEY_SET_URL).filter(lambda url: len(url) <= 512))
 def test_a_key_set_url_that_is_let_in_is_one_to_the_worker(url: str) -> None:
     if address_fault(url) is None:
-        TypeAdapter(fields.KeySetURL).validate_python(url)
+        TypeAdapter(urls.KeySetURL).validate_python(url)
 
 
 @given(written(python_policy._URL).filter(lambda url: len(url) <= 512))
@@ -574,13 +577,13 @@ def test_a_policys_name_and_factory_that_are_let_in_are_such_to_the_worker(name:
     WorkerPythonPolicy.model_validate({"name": name, "factory": factory})
 
 
-@given(written(access._ORIGIN).filter(lambda origin: len(origin) <= 256))
+@given(written(urls.WEB_ORIGIN).filter(lambda origin: len(origin) <= 256))
 def test_an_origin_that_is_let_in_is_one_to_the_worker(origin: str) -> None:
     default_port = origin.startswith("http:") and origin.endswith(":80")
     default_port |= origin.startswith("https:") and origin.endswith(":443")
     # The CRD has a rule of its own for the port.
     if not default_port and (origin == "*" or address_fault(origin) is None):
-        settings.Cors.model_validate({"allowedOrigins": [origin]})
+        Cors.model_validate({"allowedOrigins": [origin]})
 
 
 @given(written(ledger._LEDGER_ORIGIN).filter(lambda origin: len(origin) <= 128))

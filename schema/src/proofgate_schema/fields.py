@@ -36,6 +36,12 @@ def _model_name(text: str) -> str:
     return text
 
 
+def _file_path(text: str) -> str:
+    if not text or "\0" in text:
+        raise ValueError("write the path of a file")
+    return text
+
+
 T = TypeVar("T")
 
 
@@ -51,6 +57,14 @@ def _not_empty(entries: tuple[T, ...]) -> tuple[T, ...]:
     return entries
 
 
+def keyed_by(field: str) -> Kubernetes:
+    """What makes an API server refuse a second item with the same value of `field`."""
+    return Kubernetes(
+        f"two items never have the same {field}",
+        {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": [field]},
+    )
+
+
 def _whole(seconds: float) -> float:
     """Return whole seconds as they are written: 5, not 5.0."""
     return int(seconds) if seconds == int(seconds) else seconds
@@ -59,6 +73,12 @@ def _whole(seconds: float) -> float:
 Listed = Annotated[tuple[T, ...], BeforeValidator(_as_tuple)]
 NonEmptyListed = Annotated[tuple[T, ...], BeforeValidator(_as_tuple), AfterValidator(_not_empty)]
 Name = Annotated[str, AfterValidator(_name)]
+FilePath = Annotated[str, AfterValidator(_file_path)]
+#: A file that its owner mounts in the workers himself.
+MountedFile = Annotated[
+    FilePath,
+    Kubernetes("an absolute path in the workers", {"maxLength": 256, "pattern": r"^/[!-~]*$"}),
+]
 #: A name, or `namespace/name` of a tenant that stands in a shard.
 TenantName = Annotated[
     str,

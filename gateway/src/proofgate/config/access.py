@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from proofgate_schema.fields import Listed, Name, NonEmptyListed
+from proofgate_schema.fields import FilePath, Listed, Name, NonEmptyListed
 from proofgate_schema.payloads import PayloadMode
 from proofgate_schema.section import Section
 from proofgate_schema.terms import DeniedBeta, GuardedTools, HostedTools, ModelBudget, Quota
+from proofgate_schema.urls import KeySetURL
 from pydantic import Field
 
-from proofgate.config.fields import Claim, FilePath, Instant, KeySetURL
+from proofgate.config.fields import Claim, Instant
 from proofgate.config.policy import TenantPolicy
 
 Endpoint = Literal[

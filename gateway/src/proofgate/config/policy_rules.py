@@ -10,8 +10,8 @@ from proofgate.config.access import Plan
 from proofgate.config.core_json import policy_document
 from proofgate.config.document import FieldPath
 from proofgate.config.policy import ActionOverride, Policy
-from proofgate.config.problems import Findings
-from proofgate.config.references import report_duplicates, unknown
+from proofgate.config.problems import Findings, report_duplicates
+from proofgate.config.references import unknown
 from proofgate.config.settings import Settings
 
 #: Packs whose rules flag, whatever actions are set: a learned score is no reason to change or refuse a text.

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from urllib.parse import urlsplit
 
+from proofgate_schema.urls import is_loopback
+
 from proofgate.address import split_address
 from proofgate.config.access import Plan
 from proofgate.config.auth import check_auth, is_signed
-from proofgate.config.document import FieldPath
-from proofgate.config.fields import is_loopback
-from proofgate.config.problems import Findings, did_you_mean
+from proofgate.config.problems import Findings, did_you_mean, report_duplicates
 from proofgate.config.settings import Model, Settings
 from proofgate.config.telemetry import check_telemetry
 
@@ -35,16 +35,6 @@ def check_references(settings: Settings, findings: Findings) -> None:
     if settings.limits.buffered_bytes < 4 * settings.limits.body_bytes:
         message = "bufferedBytes is less than four times bodyBytes: a body of that size might never fit"
         findings.report("config_small_buffer", ("limits", "bufferedBytes"), message)
-
-
-def report_duplicates(names: Iterable[str], where: FieldPath, field: str, findings: Findings) -> None:
-    """Reports each name that an earlier entry of the list at `where` has already."""
-    seen: set[str] = set()
-    for position, name in enumerate(names):
-        if name in seen:
-            message = f"{name} is already defined: rename one"
-            findings.report("config_duplicate_name", (*where, position, field), message)
-        seen.add(name)
 
 
 def unknown(kind: str, name: str, known: Iterable[str], otherwise: str) -> str:

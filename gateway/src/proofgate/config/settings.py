@@ -10,28 +10,28 @@ import re
 from typing import Annotated, Any, Literal
 
 from proofgate_schema.analysis import Analysis
-from proofgate_schema.fields import Listed, ModelName, Name, NonEmptyListed, TenantName
+from proofgate_schema.cors import Cors
+from proofgate_schema.fields import FilePath, Listed, ModelName, Name, NonEmptyListed, TenantName
 from proofgate_schema.limits import Limits
+from proofgate_schema.metrics import Metrics
 from proofgate_schema.payloads import Payloads
 from proofgate_schema.prices import Price
 from proofgate_schema.providers import ProviderLimits
 from proofgate_schema.section import Section
 from proofgate_schema.timeouts import ProviderTimeouts, Timeouts
-from pydantic import AfterValidator, Field, model_validator
+from proofgate_schema.urls import BaseURL
+from pydantic import Field, model_validator
 
 from proofgate.config.access import Jwt, NamedPlan, Tenant, TenantShards
 from proofgate.config.auth import Auth
 from proofgate.config.fields import (
     Address,
     AddressRange,
-    BaseURL,
     DnsName,
-    FilePath,
     LogOrigin,
     NoProxyEntry,
     ProxyURL,
     UpstreamModelName,
-    WebOrigin,
 )
 from proofgate.config.policy import Policy
 from proofgate.config.python_policy import PythonPolicy
@@ -118,21 +118,6 @@ class Tls(Section):
     accept_plain: bool = False
     """Whether connections without TLS are served as well: for the time in which a load balancer changes
     over, and only behind `proxyProtocol`."""
-
-
-def _any_origin_alone(origins: tuple[str, ...]) -> tuple[str, ...]:
-    if "*" in origins and len(origins) > 1:
-        raise ValueError("'*' allows every origin: remove the others, or '*'")
-    return origins
-
-
-class Cors(Section):
-    """Which web pages may call the gateway from a browser. Without this section none may."""
-
-    allowed_origins: Annotated[NonEmptyListed[WebOrigin], AfterValidator(_any_origin_alone)]
-    """Origins such as https://app.example.com, or '*' alone."""
-    max_age_seconds: Annotated[int, Field(ge=0, le=86_400)] = 600
-    """How long a browser may remember the answer, 0 to 86400 seconds."""
 
 
 class Provider(Section):
@@ -280,14 +265,6 @@ class Model(Section):
     (500, 502, 504, or an end in place of an answer): it may be answered, and paid for, twice."""
     max_output_tokens: Annotated[int, Field(ge=1, le=1_000_000)] = 4096
     """What is reserved of a token limit for a request that sets no maximum, 1 to 1000000."""
-
-
-class Metrics(Section):
-    """What is counted by tenant, model and provider."""
-
-    label_sets: Annotated[int, Field(ge=1, le=100_000)] = 1000
-    """Combinations of a tenant, a model and its provider with series of their own, 1 to 100000. What comes
-    beyond counts for the tenant `(other)`."""
 
 
 class Profiling(Section):

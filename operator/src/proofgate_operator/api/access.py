@@ -9,7 +9,6 @@ from pydantic import Field
 
 from proofgate_operator.api.fields import (
     AUTHORITY,
-    PORT,
     SET,
     LabelSelector,
     ModelName,
@@ -22,7 +21,6 @@ from proofgate_operator.api.fields import (
 from proofgate_operator.api.policy import TenantPolicy
 from proofgate_operator.api.python_policy import PolicyName
 
-_ORIGIN = rf"^(\*|https?://([a-z0-9][-a-z0-9._]*|\[[0-9a-f:.]+\]){PORT})$"
 #: The rest of a URL is printable ASCII without a fragment.
 _KEY_SET_URL = rf'^https://{AUTHORITY}(/[!-"$-~]*)?$'
 _SHA256 = r"^[0-9a-f]{64}$"
@@ -38,7 +36,6 @@ _TIME = (
 MAX_KEYS_OF_A_TENANT = 32
 
 Claim = Annotated[str, Field(min_length=1, max_length=512, pattern=_CLAIM)]
-Origin = Annotated[str, Field(min_length=1, max_length=256, pattern=_ORIGIN)]
 Time = Annotated[str, Field(max_length=40, pattern=_TIME, json_schema_extra={"format": "date-time"})]
 
 
@@ -339,13 +336,3 @@ class Jwt(Section):
         tuple[Issuer, ...], Field(min_length=1, max_length=8, json_schema_extra=keyed_by("issuer"))
     ]
     """Who signs tokens that are believed."""
-
-
-class Cors(Section):
-    """Which web pages may call the gateway from a browser."""
-
-    allowed_origins: Annotated[tuple[Origin, ...], Field(min_length=1, max_length=32, json_schema_extra=SET)]
-    """Origins as browsers send them, such as https://app.example.com: lower case, no path, no default port;
-    or `*` alone."""
-    max_age_seconds: Annotated[int, Field(ge=0, le=86_400)] = 600
-    """How long a browser may remember the answer."""

@@ -14,14 +14,16 @@ from enum import StrEnum
 from typing import Annotated, Any
 
 from proofgate_schema.analysis import Analysis
+from proofgate_schema.cors import Cors
 from proofgate_schema.limits import Limits
 from proofgate_schema.prices import Price
 from proofgate_schema.timeouts import Timeouts
 from pydantic import Field
 
-from proofgate_operator.api.access import AllowedTenants, Cors, Jwt, Plan, TenantOfTheGateway
+from proofgate_operator.api.access import AllowedTenants, Jwt, Plan, TenantOfTheGateway
 from proofgate_operator.api.analysis import ANALYSIS_RULES
 from proofgate_operator.api.auditor import Auditor
+from proofgate_operator.api.cors import CORS_RULES
 from proofgate_operator.api.fields import LENIENT, Section, keyed_by, rules
 from proofgate_operator.api.internal_tls import (
     CLEAR,
@@ -105,23 +107,7 @@ class GatewaySpec(Section):
         tuple[PythonPolicyWithSource, ...], Field(max_length=16, json_schema_extra=keyed_by("name"))
     ] = ()
     """Policies in Python, or of services elsewhere, for tenants and plans that name them."""
-    cors: Annotated[
-        Cors | None,
-        Field(
-            json_schema_extra=rules(
-                {
-                    "rule": "self.allowedOrigins.size() == 1 ||"
-                    " !self.allowedOrigins.exists(origin, origin == '*')",
-                    "message": "spec.cors.allowedOrigins: '*' allows every origin, so it stands alone",
-                },
-                {
-                    "rule": "!self.allowedOrigins.exists(origin,"
-                    " origin.matches('^(http:.*:80|https:.*:443)$'))",
-                    "message": "spec.cors.allowedOrigins: browsers leave a default port out (RFC 6454)",
-                },
-            )
-        ),
-    ] = None
+    cors: Annotated[Cors | None, Field(json_schema_extra=rules(*CORS_RULES))] = None
     """Which web pages may call the gateway from a browser. Absent: none."""
     ledger: Ledger = Ledger()
     """The record of every exchange."""

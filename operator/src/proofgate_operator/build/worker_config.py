@@ -272,7 +272,6 @@ def _telemetry(telemetry: Telemetry) -> Manifest:
         {"name": header.name, "valueFile": f"{CONFIG_FOLDER}/{TELEMETRY_FOLDER}/{file}"}
         for header, (_, file, _) in zip(telemetry.headers, telemetry.secrets(), strict=True)
     ]
-    content["resourceAttributes"] = {one.name: one.value for one in telemetry.resource_attributes}
     return content
 
 
