@@ -23,7 +23,17 @@ from proofgate_schema.section import Section
 PAGE = Path(__file__).resolve().parents[1] / "gateway" / "README.md"
 #: Modules of sections whose rows are generated. Kinds of text, such as amounts of money, have no bounds that
 #: could be written in a cell.
-GENERATED = ("analysis", "cors", "limits", "metrics", "payloads", "providers", "telemetry", "timeouts")
+GENERATED = (
+    "analysis",
+    "cors",
+    "limits",
+    "metrics",
+    "payloads",
+    "policy",
+    "providers",
+    "telemetry",
+    "timeouts",
+)
 _ROW = re.compile(r"^\| `([A-Za-z0-9.\[\]]+)` \|.*\|$")
 _UNITS = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 

@@ -12,7 +12,7 @@ import jsonschema
 import pytest
 from proofgate.config.document import parse_document
 from proofgate.config.settings import Settings
-from proofgate_schema import fields, prices, urls
+from proofgate_schema import fields, policy, prices, urls
 from proofgate_schema.annotations import KUBERNETES, WORKER_ONLY, Kubernetes, WorkerOnly
 from proofgate_schema.section import Section
 from pydantic import BaseModel, ValidationError
@@ -27,8 +27,16 @@ SCHEMA = ROOT / "schema"
 
 #: Every bound and default of a manifest that is another one than the file's. A new difference is a decision.
 BOUNDS = {
+    "ActionOverride.packs": {"maxItems", "x-kubernetes-list-type"},
+    "ActionOverride.rules": {"maxItems", "x-kubernetes-list-type"},
+    "ActionOverride.scopes": {"maxItems", "x-kubernetes-list-type"},
+    "Allow.domains": {"maxItems", "x-kubernetes-list-type"},
+    "Allow.patterns": {"maxItems", "x-kubernetes-list-type"},
+    "Allow.values": {"maxItems", "x-kubernetes-list-type"},
     "Analysis.models": {"maxItems", "x-kubernetes-list-type"},
     "Analysis.tenants": {"maxItems", "x-kubernetes-list-type"},
+    "Cors.allowedOrigins": {"minItems", "x-kubernetes-list-type"},
+    "ExportHeader.name": {"minLength", "maxLength", "pattern"},
     "GuardedTools.names": {
         "minItems",
         "minLength",
@@ -37,38 +45,64 @@ BOUNDS = {
         "x-kubernetes-validations",
     },
     "HostedTools.allow": {"x-kubernetes-list-type"},
-    "Cors.allowedOrigins": {"minItems", "x-kubernetes-list-type"},
-    "ExportHeader.name": {"minLength", "maxLength", "pattern"},
     "Limits.bodyBytes": {"default"},
     "Limits.connections": {"minimum", "maximum"},
     "Limits.headBytes": {"maximum"},
     "Payloads.maxBytes": {"maximum"},
+    "Policy.actions": {"maxItems"},
+    "Policy.packs": {"maxItems", "x-kubernetes-list-type"},
+    "Policy.rules": {"maxItems", "x-kubernetes-list-type", "x-kubernetes-list-map-keys"},
     "Price.above": {"maxItems"},
     "Price.provider": {"minLength", "maxLength", "pattern"},
     "Price.tiers": {"maxProperties"},
     "Price.tools": {"maxProperties"},
+    "Rule.literals": {"default", "minItems", "maxItems"},
+    "Rule.reason": {"minLength", "maxLength", "pattern"},
+    "Rule.regex": {"minLength", "maxLength"},
     "Telemetry.resourceAttributes": {"x-kubernetes-list-type", "x-kubernetes-list-map-keys"},
+    "TenantPolicy.actions": {"maxItems"},
+    "Terms.deniedBetas": {"default", "minItems", "x-kubernetes-list-type"},
+    "Terms.endpoints": {"minItems", "maxItems", "x-kubernetes-list-type"},
+    "Terms.hostedTools": {"default"},
+    "Terms.keyLimits": {"default"},
+    "Terms.limits": {"default"},
+    "Terms.modelBudgets": {
+        "default",
+        "minItems",
+        "maxItems",
+        "x-kubernetes-list-type",
+        "x-kubernetes-list-map-keys",
+    },
+    "Terms.models": {"minItems", "maxItems", "x-kubernetes-list-type"},
+    "Terms.policies": {"default", "minItems", "maxItems", "minLength", "maxLength", "pattern"},
+    "Terms.waitSeconds": {"type", "default"},
     "TierPrice.above": {"maxItems"},
     "Timeouts.lameDuckSeconds": {"type", "minimum"},
 }
 #: Kinds of field that a manifest bounds otherwise, wherever they are.
 KINDS = {
+    "AllowedText": {"minLength", "maxLength", "pattern"},
     "BaseURL": {"maxLength", "pattern"},
     "Date": {"maxLength", "pattern"},
     "Dollars": {"maxLength", "pattern"},
     "DollarsPerMillion": {"maxLength", "pattern"},
     "DollarsPerRequest": {"maxLength", "pattern"},
     "KeySetURL": {"maxLength", "pattern"},
+    "LowerCaseText": {"minLength", "maxLength", "pattern"},
     "ModelName": {"minLength", "maxLength", "pattern"},
     "ModelPattern": {"minLength", "maxLength", "pattern"},
     "MountedFile": {"maxLength", "pattern"},
+    "OverrideOfSomething": {"x-kubernetes-validations"},
+    "Pack": {"enum"},
+    "RuleId": {"minLength", "maxLength", "pattern"},
+    "RuleWithSomething": {"x-kubernetes-validations"},
     "Seconds": {"type", "minimum"},
     "SecondsOrNone": {"type"},
     "TenantName": {"minLength", "maxLength", "pattern"},
     "WebOrigin": {"minLength", "maxLength", "pattern"},
 }
 #: Every field of a shared section that no manifest has.
-OF_WORKERS = {"Limits.bufferedBytes", "Payloads.budgetBytes"}
+OF_WORKERS = {"Limits.bufferedBytes", "Payloads.budgetBytes", "Rule.examples"}
 
 
 def sections(root: type[BaseModel]) -> Iterator[type[BaseModel]]:
@@ -112,7 +146,8 @@ def test_a_section_that_a_manifest_has_from_the_schema_is_the_gateways_own() -> 
 def kinds() -> dict[str, dict[str, Any]]:
     """What a manifest says of each kind of field that is named in the schema."""
     found = {}
-    for name, kind in {**vars(fields), **vars(prices), **vars(urls)}.items():
+    modules = (fields, policy, prices, urls)
+    for name, kind in (found for module in modules for found in vars(module).items()):
         own = [one for one in getattr(kind, "__metadata__", ()) if isinstance(one, Kubernetes)]
         if own:
             found[name] = {keyword: value for one in own for keyword, value in one.keywords.items()}

@@ -3,7 +3,7 @@
 import json
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import yaml
@@ -13,7 +13,6 @@ from proofgate import _core
 from proofgate.config import fields, settings
 from proofgate.config import reserved_fields as worker_reserved_fields
 from proofgate.config.core_json import policy_document
-from proofgate.config.policy import Policy as WorkerPolicy
 from proofgate.config.python_policy import PythonPolicy as WorkerPythonPolicy
 from proofgate.front_door.map_sources import MapSources
 from proofgate.reload import needs_restart
@@ -21,6 +20,9 @@ from proofgate.trial import require_usable
 from proofgate_schema import prices, urls
 from proofgate_schema.cors import Cors
 from proofgate_schema.limits import Limits
+from proofgate_schema.policy import PACKS, Action, Attachments, Check, Mode, Target, View
+from proofgate_schema.policy import Policy as WorkerPolicy
+from proofgate_schema.terms import Endpoint
 from proofgate_schema.timeouts import Timeouts
 from pydantic import TypeAdapter, ValidationError
 
@@ -32,9 +34,7 @@ from proofgate_operator.api import (
     static_fields,
     upstream,
 )
-from proofgate_operator.api.access import Endpoint
 from proofgate_operator.api.gateway import Gateway
-from proofgate_operator.api.policy import Action, Attachments, Check, Mode, Pack, Target, View
 from proofgate_operator.build import worker_config
 from proofgate_operator.plan.addresses import address_fault, no_proxy_fault, range_fault
 from tests.controlplane.largest import everything
@@ -336,7 +336,7 @@ def test_every_price_that_a_manifest_may_have_is_one_for_the_worker(tokens: str,
 
 
 def test_endpoints_reach_the_worker(tmp_path: Path) -> None:
-    acme, globex = core_json(tmp_path, tenants=tenant(endpoints=list(Endpoint)))["tenants"]
+    acme, globex = core_json(tmp_path, tenants=tenant(endpoints=list(get_args(Endpoint))))["tenants"]
     assert acme["endpoints"] == [
         "chat.completions",
         "completions",
@@ -370,7 +370,9 @@ def test_a_keys_expiry_reaches_the_worker(tmp_path: Path) -> None:
 
 
 def test_a_policy_reaches_the_worker_with_what_a_tenant_changes(tmp_path: Path) -> None:
-    rule = {"id": "codename", "reason": "It names a project.", "literals": ["bluebird"], "action": "Redact"}
+    begin = {"reason": "It names a project.", "action": "Redact"}
+    rule = {**begin, "id": "codename", "literals": ["bluebird"]}
+    card = {**begin, "id": "card", "regex": "[0-9]{16}", "check": "Luhn"}
     policy = {
         "packs": ["secrets", "pii"],
         "mode": "DryRun",
@@ -382,7 +384,7 @@ def test_a_policy_reaches_the_worker_with_what_a_tenant_changes(tmp_path: Path) 
         "actions": [{"packs": ["pii"], "scopes": ["ToolResult", "User"], "action": "Ignore"}],
         "allow": {"values": ["test-key"], "domains": ["acme.com"], "patterns": ["*@corp.net"]},
         "flagThreshold": 40,
-        "rules": [rule, {**rule, "id": "card", "literals": None, "regex": "[0-9]{16}", "check": "Luhn"}],
+        "rules": [rule, card],
     }
     of_acme = {"mode": "Enforce", "threshold": 60, "actions": [{"rules": ["codename"], "action": "Block"}]}
     core = core_json(tmp_path, policy=policy, tenants=tenant(policy=of_acme))
@@ -499,18 +501,22 @@ def test_whose_bodies_are_stored_is_taken_on_and_only_the_first_and_the_last_rol
 
 
 def test_the_names_that_the_schema_knows_are_the_workers() -> None:
-    for pack in Pack:
+    for pack in PACKS:
         _core.policy_rules(json.dumps({"packs": [pack]}))
     rule = {"id": "x", "reason": "x", "regex": "[0-9]"}
     words = {"check": Check, "action": Action, "target": Target, "view": View}
-    policies = [{"rules": [{**rule, name: value}]} for name, values in words.items() for value in values]
-    policies += [{"mode": mode} for mode in Mode] + [{"attachments": kind} for kind in Attachments]
+    policies = [
+        {"rules": [{**rule, name: value}]} for name, kind in words.items() for value in get_args(kind)
+    ]
+    policies += [{"mode": mode} for mode in get_args(Mode)] + [
+        {"attachments": kind} for kind in get_args(Attachments)
+    ]
     for written in policies:
         document = policy_document(WorkerPolicy.model_validate(written))
         _core.policy_rules(json.dumps(document))
     with pytest.raises(_core.ConfigError) as refused:
         _core.policy_rules(json.dumps({"packs": ["none"]}))
-    assert set(re.split(r"[,:;] ?", str(refused.value).partition("there are:")[2].strip())) == set(Pack)
+    assert set(re.split(r"[,:;] ?", str(refused.value).partition("there are:")[2].strip())) == set(PACKS)
 
 
 def test_the_shards_of_tenants_are_what_workers_and_the_agent_read(tmp_path: Path) -> None:

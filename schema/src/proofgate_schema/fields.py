@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Annotated, TypeVar
 
-from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer
+from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, ValidationInfo
 
 from proofgate_schema.annotations import Kubernetes
 
@@ -43,6 +44,20 @@ def _file_path(text: str) -> str:
 
 
 T = TypeVar("T")
+#: The context of validation by which the operator reads manifests.
+MANIFEST = "manifest"
+
+
+def of_files(check: Callable[[T], T]) -> AfterValidator:
+    """Return what checks a value of the gateway's file, and lets that of a manifest be.
+
+    For what no pattern of a CRD tells: the operator reads such a manifest, and reports the field.
+    """
+
+    def checked(value: T, info: ValidationInfo) -> T:
+        return value if info.context == MANIFEST else check(value)
+
+    return AfterValidator(checked)
 
 
 def _as_tuple(value: object) -> object:
@@ -65,9 +80,9 @@ def keyed_by(field: str) -> Kubernetes:
     )
 
 
-def _whole(seconds: float) -> float:
-    """Return whole seconds as they are written: 5, not 5.0."""
-    return int(seconds) if seconds == int(seconds) else seconds
+def _whole(number: float) -> float:
+    """Return a whole number as it is written: 5, not 5.0."""
+    return int(number) if number == int(number) else number
 
 
 Listed = Annotated[tuple[T, ...], BeforeValidator(_as_tuple)]
@@ -97,19 +112,20 @@ MODEL_NAME = Kubernetes(
     {"minLength": 1, "maxLength": 96, "pattern": r"^[-a-zA-Z0-9._:/@]+[*]?$"},
 )
 ModelName = Annotated[str, AfterValidator(_model_name), MODEL_NAME]
-_Written = PlainSerializer(_whole, return_type=int | float, when_used="json")
+#: Writes 5 in place of 5.0.
+WHOLE_NUMBER = PlainSerializer(_whole, return_type=int | float, when_used="json")
 _WHOLE_SECONDS = {"type": "integer"}
 #: 0.001 to 86400 seconds.
 Seconds = Annotated[
     float,
     Field(ge=0.001, le=86_400, allow_inf_nan=False),
-    _Written,
+    WHOLE_NUMBER,
     Kubernetes("whole seconds", {**_WHOLE_SECONDS, "minimum": 1}),
 ]
 #: 0 to 3600 seconds.
 SecondsOrNone = Annotated[
     float,
     Field(ge=0, le=3600, allow_inf_nan=False),
-    _Written,
+    WHOLE_NUMBER,
     Kubernetes("whole seconds", _WHOLE_SECONDS),
 ]

@@ -7,9 +7,8 @@ import re
 from typing import Annotated
 from urllib.parse import SplitResult, urlsplit
 
-from pydantic import AfterValidator
-
 from proofgate_schema.annotations import Kubernetes
+from proofgate_schema.fields import of_files
 
 LABEL = r"[A-Za-z0-9_]([-A-Za-z0-9_]{0,61}[A-Za-z0-9_])?"
 #: A port from 1 to 65535, or none.
@@ -73,16 +72,14 @@ def _key_set_url(text: str) -> str:
     return text
 
 
-BaseURL = Annotated[
-    str, AfterValidator(_base_url), Kubernetes(_PATTERN, {"maxLength": 512, "pattern": BASE_URL})
-]
+BaseURL = Annotated[str, of_files(_base_url), Kubernetes(_PATTERN, {"maxLength": 512, "pattern": BASE_URL})]
 WebOrigin = Annotated[
     str,
-    AfterValidator(_web_origin),
+    of_files(_web_origin),
     Kubernetes(_PATTERN, {"minLength": 1, "maxLength": 256, "pattern": WEB_ORIGIN}),
 ]
 KeySetURL = Annotated[
     str,
-    AfterValidator(_key_set_url),
+    of_files(_key_set_url),
     Kubernetes("workers fetch it from elsewhere", {"maxLength": 512, "pattern": KEY_SET_URL}),
 ]

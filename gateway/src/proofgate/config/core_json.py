@@ -8,11 +8,11 @@ import re
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from proofgate_schema.terms import GuardedTools, ModelBudget, Quota
+from proofgate_schema.policy import ActionOverride, Allow, Policy, Rule, TenantPolicy
+from proofgate_schema.terms import GuardedTools, ModelBudget, Quota, Terms
 
-from proofgate.config.access import NamedPlan, Plan
+from proofgate.config.access import Plan
 from proofgate.config.auth import is_signed, takes_access_token
-from proofgate.config.policy import ActionOverride, Policy, Rule, TenantPolicy
 from proofgate.config.prices import DefaultPrice, default_prices_of, nanodollars, price_documents
 
 if TYPE_CHECKING:
@@ -318,7 +318,7 @@ def targets_of(model: Model) -> list[Json]:
     ]
 
 
-def _terms(plan: Plan, payloads: Payloads | None) -> Json:
+def _terms(plan: Terms, payloads: Payloads | None) -> Json:
     return {
         "models": None if plan.models is None else list(plan.models),
         "endpoints": None if plan.endpoints is None else [word(name) for name in plan.endpoints],
@@ -341,14 +341,14 @@ def _guarded_tools(guarded: GuardedTools) -> Json:
     return {"names": list(guarded.names), "on_flag": word(guarded.on_flag)}
 
 
-def _named_plan(plan: NamedPlan, payloads: Payloads | None) -> Json:
+def _named_plan(plan: Plan, payloads: Payloads | None) -> Json:
     shared = _quota(plan.namespace_limits)
     named = {"name": plan.name, **_terms(plan, payloads)}
     # A plan whose tenants share nothing has the digest that it has had.
     return {**named, "namespace_limits": shared} if any(shared.values()) else named
 
 
-def _payload_bytes(plan: Plan, payloads: Payloads | None) -> int | None:
+def _payload_bytes(plan: Terms, payloads: Payloads | None) -> int | None:
     if payloads is None or (plan.payloads or payloads.mode) == "Committed":
         return None
     return payloads.max_bytes
@@ -386,15 +386,16 @@ def _timeouts(config: CheckedConfig) -> Json:
 
 def policy_document(policy: Policy) -> Json:
     """A policy section for the core, also for `_core.policy_rules` and `_core.policy_scan`."""
+    allow = policy.allow or Allow()
     return {
         "packs": list(policy.packs),
         "mode": word(policy.mode),
         "action": _optional_word(policy.action),
         "actions": [_override(override) for override in policy.actions],
         "allow": {
-            "values": list(policy.allow.values),
-            "domains": list(policy.allow.domains),
-            "patterns": list(policy.allow.patterns),
+            "values": list(allow.values),
+            "domains": list(allow.domains),
+            "patterns": list(allow.patterns),
         },
         "threshold": policy.threshold,
         "flag_threshold": policy.flag_threshold,

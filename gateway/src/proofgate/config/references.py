@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from urllib.parse import urlsplit
 
+from proofgate_schema.terms import Terms
 from proofgate_schema.urls import is_loopback
 
 from proofgate.address import split_address
-from proofgate.config.access import Plan
 from proofgate.config.auth import check_auth, is_signed
 from proofgate.config.problems import Findings, did_you_mean, report_duplicates
 from proofgate.config.settings import Model, Settings
@@ -165,7 +165,7 @@ def _check_models(settings: Settings, findings: Findings) -> None:
             if name not in providers:
                 message = unknown("provider", name, providers, "define it under providers")
                 findings.report("config_unknown_provider", ("models", position, *where_named), message)
-    terms: dict[str, tuple[Plan, ...]] = {"plans": settings.plans, "tenants": settings.tenants}
+    terms: dict[str, tuple[Terms, ...]] = {"plans": settings.plans, "tenants": settings.tenants}
     for where, entries in terms.items():
         for position, entry in enumerate(entries):
             for place, name in enumerate(entry.models or ()):
@@ -228,7 +228,7 @@ def _check_policies(settings: Settings, findings: Findings) -> None:
         if policy.token_file is not None and url.scheme != "https" and not is_loopback(url.hostname or ""):
             message = "it would go over the network in clear: use a url with https"
             findings.report("config_policy_source", ("policies", position, "tokenFile"), message)
-    terms: dict[str, tuple[Plan, ...]] = {"plans": settings.plans, "tenants": settings.tenants}
+    terms: dict[str, tuple[Terms, ...]] = {"plans": settings.plans, "tenants": settings.tenants}
     for where, entries in terms.items():
         for position, entry in enumerate(entries):
             for place, name in enumerate(entry.policies):

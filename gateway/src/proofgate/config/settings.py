@@ -15,6 +15,7 @@ from proofgate_schema.fields import FilePath, Listed, ModelName, Name, NonEmptyL
 from proofgate_schema.limits import Limits
 from proofgate_schema.metrics import Metrics
 from proofgate_schema.payloads import Payloads
+from proofgate_schema.policy import Policy
 from proofgate_schema.prices import Price
 from proofgate_schema.providers import ProviderLimits
 from proofgate_schema.section import Section
@@ -22,7 +23,7 @@ from proofgate_schema.timeouts import ProviderTimeouts, Timeouts
 from proofgate_schema.urls import BaseURL
 from pydantic import Field, model_validator
 
-from proofgate.config.access import Jwt, NamedPlan, Tenant, TenantShards
+from proofgate.config.access import Jwt, Plan, Tenant, TenantShards
 from proofgate.config.auth import Auth
 from proofgate.config.fields import (
     Address,
@@ -33,7 +34,6 @@ from proofgate.config.fields import (
     ProxyURL,
     UpstreamModelName,
 )
-from proofgate.config.policy import Policy
 from proofgate.config.python_policy import PythonPolicy
 from proofgate.config.static_fields import BodyFields, ProviderHeader
 from proofgate.config.telemetry import Telemetry
@@ -301,7 +301,7 @@ class Settings(Section):
     default_prices: bool = False
     """Whether the prices that come with the gateway hold where `prices` say nothing. They are dated, and as
     old as the gateway: `proofgate prices` lists what holds."""
-    plans: Listed[NamedPlan] = ()
+    plans: Listed[Plan] = ()
     tenants: Listed[Tenant] = ()
     tenant_shards: TenantShards | None = None
     jwt: Jwt | None = None

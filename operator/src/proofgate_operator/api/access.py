@@ -3,23 +3,19 @@
 from enum import StrEnum
 from typing import Annotated
 
-from proofgate_schema.payloads import PayloadMode
-from proofgate_schema.terms import DeniedBeta, GuardedTools, HostedTools, ModelBudget, Quota
+from proofgate_schema.terms import TERMS, Quota, Terms
 from pydantic import Field
 
 from proofgate_operator.api.fields import (
     AUTHORITY,
     SET,
     LabelSelector,
-    ModelName,
     ResourceName,
     SecretKeyRef,
     Section,
     keyed_by,
     rules,
 )
-from proofgate_operator.api.policy import TenantPolicy
-from proofgate_operator.api.python_policy import PolicyName
 
 #: The rest of a URL is printable ASCII without a fragment.
 _KEY_SET_URL = rf'^https://{AUTHORITY}(/[!-"$-~]*)?$'
@@ -37,29 +33,6 @@ MAX_KEYS_OF_A_TENANT = 32
 
 Claim = Annotated[str, Field(min_length=1, max_length=512, pattern=_CLAIM)]
 Time = Annotated[str, Field(max_length=40, pattern=_TIME, json_schema_extra={"format": "date-time"})]
-
-
-class Endpoint(StrEnum):
-    """What a tenant may call."""
-
-    CHAT_COMPLETIONS = "ChatCompletions"
-    COMPLETIONS = "Completions"
-    RESPONSES = "Responses"
-    EMBEDDINGS = "Embeddings"
-    MODERATIONS = "Moderations"
-    IMAGES_GENERATIONS = "ImagesGenerations"
-    AUDIO_SPEECH = "AudioSpeech"
-    AUDIO_TRANSCRIPTIONS = "AudioTranscriptions"
-    AUDIO_TRANSLATIONS = "AudioTranslations"
-    IMAGE_EDITS = "ImageEdits"
-    IMAGE_VARIATIONS = "ImageVariations"
-    FILES = "Files"
-    BATCHES = "Batches"
-    MESSAGES = "Messages"
-    GENERATE_CONTENT = "GenerateContent"
-    EMBED_CONTENT = "EmbedContent"
-    MODELS = "Models"
-    RECEIPTS = "Receipts"
 
 
 class Algorithm(StrEnum):
@@ -113,66 +86,6 @@ ApiKeys = Annotated[
     ],
     Field(max_length=MAX_KEYS_OF_A_TENANT, json_schema_extra=keyed_by("name")),
 ]
-
-
-class Terms(Section):
-    """What a tenant may use, and how much."""
-
-    models: Annotated[
-        tuple[ModelName, ...] | None, Field(min_length=1, max_length=32, json_schema_extra=SET)
-    ] = None
-    """Models the tenant may use: names from spec.models. Absent: all of them."""
-    endpoints: Annotated[
-        tuple[Endpoint, ...] | None, Field(min_length=1, max_length=len(Endpoint), json_schema_extra=SET)
-    ] = None
-    """Endpoints the tenant may call. Absent: all of them."""
-    hosted_tools: HostedTools | None = None
-    """Which tools upstreams may run for the tenant. Absent: none."""
-    guarded_tools: GuardedTools | None = None
-    """Tools that may not be called after a flagged text of a tool. Absent: none."""
-    denied_betas: Annotated[
-        tuple[DeniedBeta, ...] | None, Field(min_length=1, max_length=32, json_schema_extra=SET)
-    ] = None
-    """Features of Anthropic's API that the tenant may not use, by the names of their betas, with or without
-    the date behind them: context-management, effort-2025-11-24. The value of anthropic-beta and the fields of
-    the body that belong to it are left out together, and named in the answer. Absent: all pass."""
-    limits: Quota | None = None
-    """How much the tenant may use as a whole. Exact while all of its connections reach one worker: see
-    spec.loadBalancer.affinity."""
-    key_limits: Quota | None = None
-    """How much may be used with each of its API keys by itself."""
-    model_budgets: Annotated[
-        tuple[ModelBudget, ...] | None,
-        Field(min_length=1, max_length=16, json_schema_extra=keyed_by("model")),
-    ] = None
-    """What may be spent on models, with all of its API keys together."""
-    wait_seconds: Annotated[int, Field(ge=0, le=60)] | None = None
-    """How long a request waits that fits once other requests have given back what they reserved and did not
-    use; 32 of a tenant wait at a time. 0: it is told to come back at once. Absent: 5."""
-    policy: TenantPolicy | None = None
-    """Where the policy for this tenant differs from spec.policy."""
-    policies: Annotated[tuple[PolicyName, ...] | None, Field(min_length=1, max_length=8)] = None
-    """Names from spec.policies that its requests ask for, in this order, once the rules have let them pass.
-    Absent: none."""
-    payloads: PayloadMode | None = None
-    """Whether its requests and answers are stored. Absent: as spec.ledger.payloads says."""
-
-
-#: What a plan says, as a manifest spells it.
-TERMS = (
-    "models",
-    "endpoints",
-    "hostedTools",
-    "guardedTools",
-    "deniedBetas",
-    "limits",
-    "keyLimits",
-    "modelBudgets",
-    "waitSeconds",
-    "policy",
-    "policies",
-    "payloads",
-)
 
 
 class PlanNamespaces(Section):

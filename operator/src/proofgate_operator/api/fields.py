@@ -2,6 +2,7 @@
 
 from typing import Annotated, Any, Literal, TypedDict
 
+from proofgate_schema.fields import MANIFEST
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
@@ -55,11 +56,12 @@ Cidr = Annotated[str, Field(max_length=49, pattern=r"^[0-9A-Fa-f.:]+/[0-9]{1,3}$
 class _Lenient(TypedDict):
     strict: bool
     extra: Literal["ignore"]
+    context: str
 
 
 #: How manifests are read: an API server has judged them, and an older operator reads those of a newer CRD.
 #: Sections that the gateway's file has as well (`proofgate_schema`) are strict by themselves.
-LENIENT: _Lenient = {"strict": False, "extra": "ignore"}
+LENIENT: _Lenient = {"strict": False, "extra": "ignore", "context": MANIFEST}
 
 
 class Section(BaseModel):

@@ -16,6 +16,7 @@ from typing import Annotated, Any
 from proofgate_schema.analysis import Analysis
 from proofgate_schema.cors import Cors
 from proofgate_schema.limits import Limits
+from proofgate_schema.policy import Policy
 from proofgate_schema.prices import Price
 from proofgate_schema.timeouts import Timeouts
 from pydantic import Field
@@ -37,7 +38,6 @@ from proofgate_operator.api.keeping import Keeping
 from proofgate_operator.api.ledger import Ledger
 from proofgate_operator.api.load_balancer import LoadBalancer
 from proofgate_operator.api.monitoring import Monitoring
-from proofgate_operator.api.policy import Policy
 from proofgate_operator.api.python_policy import PythonPolicyWithSource
 from proofgate_operator.api.telemetry import TELEMETRY_RULES, Telemetry
 from proofgate_operator.api.upstream import PROVIDER_RULES, Egress, ModelRoute, Provider

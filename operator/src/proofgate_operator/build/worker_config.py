@@ -7,8 +7,9 @@ import hashlib
 
 import yaml
 from proofgate_schema.limits import Limits
+from proofgate_schema.terms import TERMS
 
-from proofgate_operator.api.access import PLAN_ATTACHMENT, TERMS, Plan, Tenant
+from proofgate_operator.api.access import PLAN_ATTACHMENT, Plan, Tenant
 from proofgate_operator.api.auth import Auth
 from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.api.quantity import whole

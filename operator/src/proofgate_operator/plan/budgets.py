@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from proofgate_schema.prices import Price
-from proofgate_schema.terms import Quota
+from proofgate_schema.terms import Quota, Terms
 
-from proofgate_operator.api.access import Plan, Terms
+from proofgate_operator.api.access import Plan
 from proofgate_operator.api.gateway import Gateway, GatewaySpec
 from proofgate_operator.api.upstream import ModelRoute
 
@@ -60,7 +60,7 @@ def _counted(spec: GatewaySpec, terms: Terms) -> set[str]:
     quotas = [quota for quota in (terms.limits, terms.key_limits, _shared(terms)) if quota is not None]
     if any(quota.dollars_per_day or quota.dollars_per_month for quota in quotas):
         return set(terms.models if terms.models is not None else (route.name for route in spec.models))
-    return {budget.model for budget in terms.model_budgets or ()}
+    return {budget.model for budget in terms.model_budgets}
 
 
 def _shared(terms: Terms) -> Quota | None:
