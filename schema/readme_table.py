@@ -26,6 +26,7 @@ PAGE = Path(__file__).resolve().parents[1] / "gateway" / "README.md"
 GENERATED = (
     "analysis",
     "cors",
+    "jwt",
     "limits",
     "metrics",
     "payloads",
@@ -88,8 +89,9 @@ def models(annotation: Any) -> Iterator[type[BaseModel]]:
 def bounds(name: str, field: Schema) -> str:
     """A field's bounds: its values, or its range, bytes in units."""
     node = next((one for one in field.get("anyOf", ()) if one.get("type") != "null"), field)
-    if "enum" in node:
-        return ", ".join(f"`{value}`" for value in node["enum"])
+    values = node.get("enum") or node.get("items", {}).get("enum")
+    if values:
+        return ", ".join(f"`{value}`" for value in values)
     if "maxItems" in node:
         return f"at most {node['maxItems']} items"
     if "minimum" in node and "maximum" in node:

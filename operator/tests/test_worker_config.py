@@ -27,7 +27,6 @@ from proofgate_schema.timeouts import Timeouts
 from pydantic import TypeAdapter, ValidationError
 
 from proofgate_operator.api import (
-    access,
     ledger,
     python_policy,
     reserved_fields,
@@ -563,7 +562,7 @@ def test_a_base_url_that_is_let_in_is_one_to_the_worker(document: dict[str, Any]
         _core.Worker(json.dumps(document | {"providers": [{**document["providers"][0], "base_url": url}]}))
 
 
-@given(written(access._KEY_SET_URL).filter(lambda url: len(url) <= 512))
+@given(written(urls.KEY_SET_URL).filter(lambda url: len(url) <= 512))
 def test_a_key_set_url_that_is_let_in_is_one_to_the_worker(url: str) -> None:
     if address_fault(url) is None:
         TypeAdapter(urls.KeySetURL).validate_python(url)

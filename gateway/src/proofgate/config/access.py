@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
-
+import proofgate_schema.jwt
 from proofgate_schema.fields import FilePath, Listed, Name, NonEmptyListed
 from proofgate_schema.section import Section
 from proofgate_schema.terms import Quota, Terms
-from proofgate_schema.urls import KeySetURL
-from pydantic import Field
 
-from proofgate.config.fields import Claim, Instant
-
-# Asymmetric only: with HS256, whoever can check a token can make one (RFC 8725, section 3.1).
-Algorithm = Literal["RS256", "ES256", "EdDSA"]
+from proofgate.config.fields import Instant
 
 
 class Key(Section):
@@ -63,25 +57,11 @@ class Tenant(Terms):
         return bool(self.model_fields_set & Terms.model_fields.keys())
 
 
-class Issuer(Section):
+class Issuer(proofgate_schema.jwt.Issuer):
     """Who signs JSON Web Tokens that are believed, and where its keys are. One of jwksURL and jwksFile."""
 
-    issuer: Claim
-    """The token's `iss`, byte for byte."""
-    audiences: NonEmptyListed[Claim]
-    """One of them has to be in the token's `aud`."""
-    jwks_url: Annotated[KeySetURL | None, Field(alias="jwksURL")] = None
-    """Where the issuer publishes its keys (RFC 7517); https, or http on loopback."""
     jwks_file: FilePath | None = None
     """A file with its keys (RFC 7517)."""
-    algorithms: NonEmptyListed[Algorithm] = ("RS256", "ES256", "EdDSA")
-    """The signatures that are accepted."""
-    tenant_claim: Claim = "tenant"
-    """The claim that names the tenant."""
-    leeway_seconds: Annotated[int, Field(ge=0, le=600)] = 60
-    """How far clocks may differ, 0 to 600 seconds."""
-    refresh_seconds: Annotated[int, Field(ge=10, le=86_400)] = 300
-    """How often jwksURL is read again, 10 to 86400 seconds; sooner when a token names an unknown key."""
 
 
 class Jwt(Section):

@@ -85,12 +85,6 @@ def _upstream_model_name(text: str) -> str:
     return text
 
 
-def _claim(text: str) -> str:
-    if not re.fullmatch(r"[!-~]{1,512}", text):
-        raise ValueError("write 1 to 512 printable ASCII characters without spaces, as in the token")
-    return text
-
-
 def _dns_name(text: str) -> str:
     if len(text) > 253 or not _DNS_NAME.fullmatch(text):
         raise ValueError("write a DNS name, for example balancer.example.com")
@@ -112,6 +106,5 @@ LogOrigin = Annotated[str, AfterValidator(_log_origin)]
 #: Longer than a model's own: ARNs of Amazon Bedrock are such names.
 UpstreamModelName = Annotated[str, AfterValidator(_upstream_model_name)]
 AddressRange = Annotated[str, AfterValidator(_address_range)]
-Claim = Annotated[str, AfterValidator(_claim)]
 DnsName = Annotated[str, AfterValidator(_dns_name)]
 Instant = Annotated[int, BeforeValidator(_instant), WithJsonSchema({"type": "string", "format": "date-time"})]

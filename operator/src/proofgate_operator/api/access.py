@@ -3,12 +3,12 @@
 from enum import StrEnum
 from typing import Annotated
 
+import proofgate_schema.jwt
 from proofgate_schema.terms import TERMS, Quota, Terms
+from proofgate_schema.urls import KeySetURL
 from pydantic import Field
 
 from proofgate_operator.api.fields import (
-    AUTHORITY,
-    SET,
     LabelSelector,
     ResourceName,
     SecretKeyRef,
@@ -17,11 +17,7 @@ from proofgate_operator.api.fields import (
     rules,
 )
 
-#: The rest of a URL is printable ASCII without a fragment.
-_KEY_SET_URL = rf'^https://{AUTHORITY}(/[!-"$-~]*)?$'
 _SHA256 = r"^[0-9a-f]{64}$"
-_CLAIM = r"^[!-~]+$"
-_TENANT_CLAIM = r"^[A-Za-z0-9_.:/@-]+$"
 #: RFC 3339 (section 5.6) with capital T and Z, in this century.
 _TIME = (
     r"^20[0-9]{2}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]"
@@ -31,26 +27,11 @@ _TIME = (
 #: With as many tenants as a gateway may list, the digests and HAProxy's map of them fit into one Secret.
 MAX_KEYS_OF_A_TENANT = 32
 
-Claim = Annotated[str, Field(min_length=1, max_length=512, pattern=_CLAIM)]
 Time = Annotated[str, Field(max_length=40, pattern=_TIME, json_schema_extra={"format": "date-time"})]
 
 
-class Algorithm(StrEnum):
-    """How a token may be signed. Asymmetric only: with HS256, whoever can check a token can make one."""
-
-    RS256 = "RS256"
-    ES256 = "ES256"
-    EDDSA = "EdDSA"
-
-
-_LIMITED = (
-    "requestsPerMinute",
-    "tokensPerMinute",
-    "tokensPerDay",
-    "concurrency",
-    "dollarsPerDay",
-    "dollarsPerMonth",
-)
+#: What a quota limits, as a manifest spells it.
+LIMITS = tuple(field.alias for field in Quota.model_fields.values())
 
 
 class ApiKey(Section):
@@ -133,7 +114,7 @@ class Plan(Terms):
             json_schema_extra=rules(
                 {
                     "rule": "has(self.tenants) || (has(self.limits) && ("
-                    + " || ".join(f"has(self.limits.{name})" for name in _LIMITED)
+                    + " || ".join(f"has(self.limits.{name})" for name in LIMITS)
                     + "))",
                     "message": "spec.plans: perNamespace has tenants, limits that are not empty, or both",
                 }
@@ -220,26 +201,10 @@ class AllowedTenants(Section):
     """By their namespaces."""
 
 
-class Issuer(Section):
+class Issuer(proofgate_schema.jwt.Issuer):
     """Who signs tokens that are believed, and where its keys are."""
 
-    issuer: Claim
-    """The token's `iss`, byte for byte."""
-    audiences: Annotated[tuple[Claim, ...], Field(min_length=1, max_length=8, json_schema_extra=SET)]
-    """One of them has to be in the token's `aud`."""
-    jwks_url: Annotated[str, Field(alias="jwksURL", max_length=512, pattern=_KEY_SET_URL)]
-    """Where the issuer publishes its keys (RFC 7517), over https. The workers fetch it themselves."""
-    algorithms: Annotated[
-        tuple[Algorithm, ...], Field(min_length=1, max_length=len(Algorithm), json_schema_extra=SET)
-    ] = tuple(Algorithm)
-    """Signatures that are accepted."""
-    tenant_claim: Annotated[str, Field(min_length=1, max_length=128, pattern=_TENANT_CLAIM)] = "tenant"
-    """The claim that names the tenant, a name from spec.tenants. It stands at the top of the token; letters,
-    digits and `_ . : / @ -`, so that HAProxy finds it."""
-    leeway_seconds: Annotated[int, Field(ge=0, le=600)] = 60
-    """How far clocks may differ."""
-    refresh_seconds: Annotated[int, Field(ge=10, le=86_400)] = 300
-    """How often jwksURL is read again; sooner when a token names an unknown key."""
+    jwks_url: Annotated[KeySetURL, Field(alias="jwksURL")]
 
 
 class Jwt(Section):
