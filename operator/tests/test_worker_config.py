@@ -31,7 +31,6 @@ from proofgate_operator.api import (
     python_policy,
     reserved_fields,
     static_fields,
-    upstream,
 )
 from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.build import worker_config
@@ -555,7 +554,7 @@ def document(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return core_json(tmp_path_factory.mktemp("worker"))
 
 
-@given(written(upstream._HTTP_URL).filter(lambda url: len(url) <= 512))
+@given(written(urls.BASE_URL).filter(lambda url: len(url) <= 512))
 def test_a_base_url_that_is_let_in_is_one_to_the_worker(document: dict[str, Any], url: str) -> None:
     if address_fault(url) is None:
         TypeAdapter(urls.BaseURL).validate_python(url)

@@ -17,11 +17,12 @@ from proofgate.config.prices import DefaultPrice, default_prices_of, nanodollars
 
 if TYPE_CHECKING:
     from proofgate_schema.analysis import Analysis
+    from proofgate_schema.models import Model
     from proofgate_schema.payloads import Payloads
     from pydantic import SecretStr
 
     from proofgate.config.checked import CheckedConfig
-    from proofgate.config.settings import Model, Settings
+    from proofgate.config.settings import Settings
     from proofgate.config.telemetry import Telemetry
 
 Json = dict[str, Any]

@@ -76,15 +76,6 @@ def _log_origin(text: str) -> str:
     return text
 
 
-def _upstream_model_name(text: str) -> str:
-    if not re.fullmatch(r"[!-~]{1,256}", text) or text.count("*") > 1:
-        raise ValueError(
-            "a model's name at its provider has 1 to 256 printable ASCII characters, no space and one '*' at"
-            " most"
-        )
-    return text
-
-
 def _dns_name(text: str) -> str:
     if len(text) > 253 or not _DNS_NAME.fullmatch(text):
         raise ValueError("write a DNS name, for example balancer.example.com")
@@ -103,8 +94,6 @@ ProxyURL = Annotated[str, AfterValidator(_proxy_url)]
 NoProxyEntry = Annotated[str, AfterValidator(_no_proxy)]
 HookURL = Annotated[str, AfterValidator(_hook_url)]
 LogOrigin = Annotated[str, AfterValidator(_log_origin)]
-#: Longer than a model's own: ARNs of Amazon Bedrock are such names.
-UpstreamModelName = Annotated[str, AfterValidator(_upstream_model_name)]
 AddressRange = Annotated[str, AfterValidator(_address_range)]
 DnsName = Annotated[str, AfterValidator(_dns_name)]
 Instant = Annotated[int, BeforeValidator(_instant), WithJsonSchema({"type": "string", "format": "date-time"})]

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from urllib.parse import urlsplit
 
+from proofgate_schema.models import Model
 from proofgate_schema.terms import Terms
 from proofgate_schema.urls import is_loopback
 
 from proofgate.address import split_address
 from proofgate.config.auth import check_auth, is_signed
 from proofgate.config.problems import Findings, did_you_mean, report_duplicates
-from proofgate.config.settings import Model, Settings
+from proofgate.config.settings import Settings
 from proofgate.config.telemetry import check_telemetry
 
 

@@ -11,9 +11,10 @@ from typing import Annotated, Any, Literal
 
 from proofgate_schema.analysis import Analysis
 from proofgate_schema.cors import Cors
-from proofgate_schema.fields import FilePath, Listed, ModelName, Name, NonEmptyListed, TenantName
+from proofgate_schema.fields import FilePath, Listed, Name, NonEmptyListed, TenantName
 from proofgate_schema.limits import Limits
 from proofgate_schema.metrics import Metrics
+from proofgate_schema.models import Model
 from proofgate_schema.payloads import Payloads
 from proofgate_schema.policy import Policy
 from proofgate_schema.prices import Price
@@ -32,7 +33,6 @@ from proofgate.config.fields import (
     LogOrigin,
     NoProxyEntry,
     ProxyURL,
-    UpstreamModelName,
 )
 from proofgate.config.python_policy import PythonPolicy
 from proofgate.config.static_fields import BodyFields, ProviderHeader
@@ -221,50 +221,6 @@ class Egress(Section):
     """Ranges of addresses such as 10.0.0.0/8, in place of that rule. What a name resolves to is compared."""
     proxy: EgressProxy | None = None
     """A forward proxy for providers, for the token endpoints of their `auth` and for `jwksURL`."""
-
-
-class Fallback(Section):
-    """A provider that answers for a model when others did not."""
-
-    provider: str
-    """The name of a provider."""
-    upstream_model: UpstreamModelName | None = None
-    """The model's name there; the same when it is not set. A `*` is what the model's stands for."""
-
-
-class Route(Fallback):
-    """A provider that answers for a share of a model's requests."""
-
-    weight: Annotated[int, Field(ge=1, le=1_000_000)] = 1
-    """Its share, in proportion to the sum of all, 1 to 1000000."""
-
-
-FallbackReason = Literal[
-    "Unreachable", "RateLimited", "Overloaded", "Timeout", "ServerError", "Unauthorized", "ContextLength"
-]
-
-
-class Model(Section):
-    """A model name that clients may ask for, and who serves it under which name."""
-
-    name: ModelName
-    """1 to 128 printable ASCII characters, unique. With `*` at its end it stands for all names that begin so
-    and are not themselves there; of several the longest."""
-    provider: str | None = None
-    """The name of a provider; in its place, `routes` name several."""
-    upstream_model: UpstreamModelName | None = None
-    """The model's name there; the same when it is not set. A `*` is what the model's stands for."""
-    routes: Annotated[Listed[Route], Field(max_length=8)] = ()
-    """Providers that share its requests, in the place of `provider`; each takes what failed at another."""
-    fallbacks: Annotated[Listed[Fallback], Field(max_length=8)] = ()
-    """Providers for requests that failed everywhere else, tried in this order."""
-    fallback_on: Listed[FallbackReason] = ("Unreachable", "RateLimited", "Overloaded")
-    """For what a request goes to the next provider. `Unreachable`: not all of it was sent. `RateLimited`:
-    429. `Overloaded`: 408, 503 or 529. `Unauthorized`: 401 or 403, the gateway's key is not accepted.
-    `ContextLength`: the prompt is too long for the model. `Timeout` (no answer in time) and `ServerError`
-    (500, 502, 504, or an end in place of an answer): it may be answered, and paid for, twice."""
-    max_output_tokens: Annotated[int, Field(ge=1, le=1_000_000)] = 4096
-    """What is reserved of a token limit for a request that sets no maximum, 1 to 1000000."""
 
 
 class Profiling(Section):

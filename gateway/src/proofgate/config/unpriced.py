@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
+from proofgate_schema.models import Model
 from proofgate_schema.prices import Price
 from proofgate_schema.terms import Terms
 
@@ -13,7 +14,7 @@ from proofgate.config.core_json import targets_of
 from proofgate.config.document import FieldPath
 from proofgate.config.prices import default_prices_of
 from proofgate.config.problems import Findings, Problem, located
-from proofgate.config.settings import Model, Settings
+from proofgate.config.settings import Settings
 
 BUDGET_WITHOUT_PRICE = "config_budget_without_price"
 

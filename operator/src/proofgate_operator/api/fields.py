@@ -12,12 +12,6 @@ SECRET_KEY = r"^[-._a-zA-Z0-9]+$"
 #: With a tag, a digest, both or neither. What no registry has, the kubelet says.
 _IMAGE = r"^[a-zA-Z0-9][-a-zA-Z0-9._:/]*(@[a-zA-Z0-9]+:[0-9a-fA-F]{32,128})?$"
 
-LABEL = r"[A-Za-z0-9_]([-A-Za-z0-9_]{0,61}[A-Za-z0-9_])?"
-#: A port from 1 to 65535, or none.
-PORT = r"(:([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5]))?"
-#: A host of a URL and its port. What no pattern tells, `plan.addresses` does.
-AUTHORITY = rf"({LABEL}(\.{LABEL})*\.?|\[[0-9A-Fa-f:.]+\]){PORT}"
-
 
 def rules(*found: dict[str, Any]) -> dict[str, Any]:
     """Return CEL rules as they stand in a schema."""

@@ -16,6 +16,7 @@ from typing import Annotated, Any
 from proofgate_schema.analysis import Analysis
 from proofgate_schema.cors import Cors
 from proofgate_schema.limits import Limits
+from proofgate_schema.models import Model
 from proofgate_schema.policy import Policy
 from proofgate_schema.prices import Price
 from proofgate_schema.timeouts import Timeouts
@@ -40,7 +41,7 @@ from proofgate_operator.api.load_balancer import LoadBalancer
 from proofgate_operator.api.monitoring import Monitoring
 from proofgate_operator.api.python_policy import PythonPolicyWithSource
 from proofgate_operator.api.telemetry import TELEMETRY_RULES, Telemetry
-from proofgate_operator.api.upstream import PROVIDER_RULES, Egress, ModelRoute, Provider
+from proofgate_operator.api.upstream import PROVIDER_RULES, Egress, Provider
 from proofgate_operator.api.worker import Worker
 
 MAX_REPLICAS = 64
@@ -80,7 +81,7 @@ class GatewaySpec(Section):
     """Where workers may connect to reach them. Absent: everywhere but link-local addresses and others at
     which clouds keep a machine's metadata, and multicast."""
     models: Annotated[
-        tuple[ModelRoute, ...], Field(min_length=1, max_length=64, json_schema_extra=keyed_by("name"))
+        tuple[Model, ...], Field(min_length=1, max_length=64, json_schema_extra=keyed_by("name"))
     ]
     """Models that clients may name."""
     prices: Annotated[tuple[Price, ...], Field(max_length=64)] = ()

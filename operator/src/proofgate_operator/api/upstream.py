@@ -4,22 +4,18 @@ Workers take on a change of them while they run.
 """
 
 from collections.abc import Iterator
-from enum import StrEnum
 from typing import Annotated, Any, Literal
 
 from proofgate_schema.providers import ProviderLimits
 from proofgate_schema.timeouts import ProviderTimeouts
+from proofgate_schema.urls import AUTHORITY, BASE_URL, LABEL, PORT
 from pydantic import Field
 
 from proofgate_operator.api.auth import AUTH_RULES, Auth, provider_types_rules
 from proofgate_operator.api.fields import (
-    AUTHORITY,
-    LABEL,
-    PORT,
     SET,
     Cidr,
     ConfigMapKeyRef,
-    ModelName,
     ResourceName,
     SecretKeyRef,
     SecretRef,
@@ -27,9 +23,6 @@ from proofgate_operator.api.fields import (
     rules,
 )
 from proofgate_operator.api.static_fields import STATIC_RULES, BodyFields, Headers
-
-#: The path is printable ASCII without a query or fragment: a request's own path is appended.
-_HTTP_URL = rf'^https?://{AUTHORITY}(/[!-"$->@-~]*)?$'
 
 #: Files of a provider in the workers that are PEM, and not one line.
 CA_FILE = "ca.crt"
@@ -58,11 +51,6 @@ NoProxyEntry = Annotated[
         pattern=rf"^(\*|(\*?\.)?{LABEL}(\.{LABEL})*\.?{PORT}|\[[0-9A-Fa-f:.]+\]{PORT}"
         r"|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*|[0-9A-Fa-f:.]+/[0-9]{1,3})$",
     ),
-]
-
-#: An ARN of Amazon Bedrock is a model's name, too. A `*` is what that of the model's own name stands for.
-UpstreamModelName = Annotated[
-    str, Field(min_length=1, max_length=256, pattern=r"^[-a-zA-Z0-9._:/@]*[*]?[-a-zA-Z0-9._:/@]*$")
 ]
 
 #: Rules over the fields of one provider.
@@ -145,7 +133,7 @@ class Provider(Section):
     with Azure's field for the key (models are named by their deployments; see api). Bedrock is Amazon's:
     Converse for clients of chat completions, and Claude models as they are for clients of Anthropic's API.
     VertexAI is Google Cloud's: Gemini as of type Gemini, and Claude models as of type Anthropic."""
-    base_url: Annotated[str | None, Field(alias="baseURL", max_length=512, pattern=_HTTP_URL)] = None
+    base_url: Annotated[str | None, Field(alias="baseURL", max_length=512, pattern=BASE_URL)] = None
     """Where the API begins, for example https://api.openai.com/v1, https://RESOURCE.openai.azure.com/openai/v1
     (with api Deployments without the v1),
     https://api.anthropic.com/v1, https://generativelanguage.googleapis.com/v1beta or
@@ -272,61 +260,3 @@ class Egress(Section):
         """Return each entry of a Secret that it needs, as those of a proxy."""
         if self.proxy is not None:
             yield from self.proxy.secrets()
-
-
-class Fallback(Section):
-    """An upstream that serves a model when others did not."""
-
-    provider: ResourceName
-    """The provider: a name from spec.providers."""
-    upstream_model: UpstreamModelName | None = None
-    """Name the provider knows the model by. A `*` is what that of the model's name stands for. Absent: the
-    same name."""
-
-
-class Route(Fallback):
-    """An upstream that serves a share of a model's requests."""
-
-    weight: Annotated[int, Field(ge=1, le=1_000_000)] = 1
-    """Its share, in proportion to the sum of the weights."""
-
-
-class FallbackReason(StrEnum):
-    """What sends a request on to the next upstream."""
-
-    UNREACHABLE = "Unreachable"
-    RATE_LIMITED = "RateLimited"
-    OVERLOADED = "Overloaded"
-    TIMEOUT = "Timeout"
-    SERVER_ERROR = "ServerError"
-    UNAUTHORIZED = "Unauthorized"
-    CONTEXT_LENGTH = "ContextLength"
-
-
-class ModelRoute(Section):
-    """A model that clients may name."""
-
-    name: ModelName
-    """Name in the client's request. With `*` at its end it stands for all names that begin so and are not in
-    spec.models themselves; of several, the longest."""
-    provider: ResourceName | None = None
-    """The provider that serves it: a name from spec.providers. In its place, routes name several."""
-    upstream_model: UpstreamModelName | None = None
-    """Name the provider knows it by. A `*` is what that of the model's name stands for. Absent: the same
-    name."""
-    routes: Annotated[tuple[Route, ...], Field(max_length=8)] = ()
-    """Providers that share its requests, in the place of provider. Each takes what failed at another."""
-    fallbacks: Annotated[tuple[Fallback, ...], Field(max_length=8)] = ()
-    """Providers for requests that failed everywhere else, tried in this order."""
-    fallback_on: Annotated[tuple[FallbackReason, ...], Field(max_length=7, json_schema_extra=SET)] = (
-        FallbackReason.UNREACHABLE,
-        FallbackReason.RATE_LIMITED,
-        FallbackReason.OVERLOADED,
-    )
-    """For what a request goes to the next provider. Unreachable: not all of it could be sent. RateLimited:
-    429. Overloaded: 408, 503 or 529. Unauthorized: 401 or 403, the gateway's key is not accepted.
-    ContextLength: the prompt is too long for the model. Timeout (no answer in time) and ServerError (500,
-    502, 504, or an end in place of an answer): it may be answered, and paid for, twice."""
-    max_output_tokens: Annotated[int, Field(ge=1, le=1_000_000)] = 4096
-    """What a request that sets no maximum reserves of a tenant's token limits for its answer: the most tokens
-    that its provider gives an answer, if limits and budgets are to hold beforehand."""
