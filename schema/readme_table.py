@@ -27,6 +27,7 @@ GENERATED = (
     "analysis",
     "cors",
     "jwt",
+    "ledger",
     "limits",
     "metrics",
     "payloads",
@@ -95,7 +96,7 @@ def bounds(name: str, field: Schema) -> str:
     if "maxItems" in node:
         return f"at most {node['maxItems']} items"
     if "minimum" in node and "maximum" in node:
-        written = in_bytes if name.endswith("Bytes") else plain
+        written = in_bytes if name.lower().endswith("bytes") else plain
         return f"{written(node['minimum'])} to {written(node['maximum'])}"
     return ""
 

@@ -72,6 +72,7 @@ BOUNDS = {
     "Price.provider": {"minLength", "maxLength", "pattern"},
     "Price.tiers": {"maxProperties"},
     "Price.tools": {"maxProperties"},
+    "Rotation.seconds": {"type", "minimum"},
     "Route.provider": {"minLength", "maxLength", "pattern"},
     "Route.upstreamModel": {"minLength", "maxLength", "pattern"},
     "Rule.literals": {"default", "minItems", "maxItems"},

@@ -9,13 +9,13 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Literal
 
+import proofgate_schema.ledger
 from proofgate_schema.analysis import Analysis
 from proofgate_schema.cors import Cors
 from proofgate_schema.fields import FilePath, Listed, Name, NonEmptyListed, TenantName
 from proofgate_schema.limits import Limits
 from proofgate_schema.metrics import Metrics
 from proofgate_schema.models import Model
-from proofgate_schema.payloads import Payloads
 from proofgate_schema.policy import Policy
 from proofgate_schema.prices import Price
 from proofgate_schema.providers import ProviderLimits
@@ -44,15 +44,6 @@ LOCATION = "^[a-z]+(-[a-z0-9]+)*$"
 Beta = Annotated[str, Field(min_length=1, max_length=64, pattern="^[a-z0-9][-a-z0-9]*$")]
 
 
-class Rotation(Section):
-    """When a log ends while the worker serves, and the next one begins. No request notices."""
-
-    bytes: Annotated[int, Field(ge=1 << 20, le=1 << 40)] = 1 << 30
-    """Of records in a log, 1 MiB to 1 TiB: the most that a restart reads, the grain of what is kept."""
-    seconds: Annotated[float, Field(ge=1, le=31_622_400, allow_inf_nan=False)] = 86_400.0
-    """How long a log lasts at most, 1 second to 366 days."""
-
-
 class HeldCheckpoints(Section):
     """Checkpoints that are held where no writer of the ledger's volume can change them.
 
@@ -65,7 +56,7 @@ class HeldCheckpoints(Section):
     """Who writes them: the worker itself, with each checkpoint, or somebody else; then it only reads."""
 
 
-class Ledger(Section):
+class Ledger(proofgate_schema.ledger.Ledger):
     """Where and how records are kept. Every field of it but `shredKeysDirectory`, and of `payloads` the mode
     and the size of a body, is fixed for the life of a worker."""
 
@@ -73,18 +64,10 @@ class Ledger(Section):
     """Name of the signing key and start of every origin: letters, digits and `. _ - /`, at most 128."""
     directory: FilePath
     """An existing directory: a volume that is not mounted is noticed."""
-    durability: Literal["Written", "Synced"] = "Written"
-    """What a record survives: `Written` the process, `Synced` the machine."""
-    checkpoint_interval_seconds: Annotated[float, Field(ge=0.01, le=3600, allow_inf_nan=False)] = 1.0
-    """How often the log is signed, 0.01 to 3600 seconds."""
     signing_key_file: FilePath
     """The signing key, as `proofgate keygen` and `proofgate keys rotate` write it."""
     segment_bytes: Annotated[int, Field(ge=1 << 20, le=1 << 30)] = 32 << 20
     """Size of one file of the log, 1 MiB to 1 GiB; one is prepared ahead."""
-    rotation: Rotation = Rotation()
-    """When a log ends while the worker serves."""
-    payloads: Payloads | None = None
-    """Whether bodies are stored. Without this section nobody may have them stored."""
     held_checkpoints: HeldCheckpoints | None = None
     """Where checkpoints are held outside the ledger. Without it nothing shows that a volume was set back."""
     shred_keys_directory: FilePath | None = None

@@ -134,6 +134,7 @@ def _auth(provider: Provider, auth: Auth) -> Manifest:
 def worker_config(gateway: Gateway, memory: int, defaults: Defaults) -> Manifest:
     """Return the content of the workers' configuration file; `memory` is the smallest worker's, in bytes."""
     spec = gateway.spec
+    recorded = spec.ledger.as_written()
     providers = []
     for provider in spec.providers:
         entry: Manifest = {
@@ -188,13 +189,10 @@ def worker_config(gateway: Gateway, memory: int, defaults: Defaults) -> Manifest
         "ledger": {
             "name": gateway.ledger_name,
             "directory": LEDGER_FOLDER,
-            "durability": spec.ledger.durability.value,
-            "checkpointIntervalSeconds": spec.ledger.checkpoint_interval_seconds,
+            "durability": recorded["durability"],
+            "checkpointIntervalSeconds": recorded["checkpointIntervalSeconds"],
             "signingKeyFile": f"{CONFIG_FOLDER}/ledger/{SIGNING_KEY}",
-            "rotation": {
-                "bytes": whole(spec.ledger.rotation.size),
-                "seconds": spec.ledger.rotation.age_seconds,
-            },
+            "rotation": recorded["rotation"],
             "heldCheckpoints": {"directory": HELD_FOLDER, "keptBy": "Operator"},
             **({} if spec.ledger.shred_keys is None else {"shredKeysDirectory": SHRED_KEYS_FOLDER}),
         },
