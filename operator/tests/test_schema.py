@@ -72,6 +72,8 @@ BOUNDS = {
     "Price.provider": {"minLength", "maxLength", "pattern"},
     "Price.tiers": {"maxProperties"},
     "Price.tools": {"maxProperties"},
+    "Provider.anthropicBetas": {"x-kubernetes-list-type"},
+    "Provider.name": {"minLength", "maxLength", "pattern"},
     "Rotation.seconds": {"type", "minimum"},
     "Route.provider": {"minLength", "maxLength", "pattern"},
     "Route.upstreamModel": {"minLength", "maxLength", "pattern"},

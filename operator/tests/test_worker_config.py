@@ -32,6 +32,7 @@ from proofgate_operator.api import (
     reserved_fields,
     static_fields,
 )
+from proofgate_operator.api.crd import spec_schema
 from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.build import worker_config
 from proofgate_operator.plan.addresses import address_fault, no_proxy_fault, range_fault
@@ -613,8 +614,8 @@ def test_a_ledgers_origin_that_is_let_in_is_one_to_the_worker(origin: str) -> No
     ],
 )
 def test_a_base_url_that_workers_could_not_use_does_not_fit_the_schema(url: str) -> None:
-    with pytest.raises(ValidationError, match=r"baseURL"):
-        gateway(providers=[{**SPEC["providers"][0], "baseURL": url}])
+    field = spec_schema()["properties"]["providers"]["items"]["properties"]["baseURL"]
+    assert not re.search(field["pattern"], url)
 
 
 @pytest.mark.parametrize("url", ["https://1.2.3/v1", "https://999.1.1.1", "http://[::g]", "http://[1.2.3.4]"])

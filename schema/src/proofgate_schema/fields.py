@@ -97,7 +97,7 @@ MountedFile = Annotated[
 #: A name, or `namespace/name` of a tenant that stands in a shard.
 TenantName = Annotated[
     str,
-    AfterValidator(_tenant_name),
+    of_files(_tenant_name),
     Kubernetes(
         "names of objects, DNS labels and subdomains",
         {

@@ -13,6 +13,7 @@ from proofgate_schema.fields import MODEL_NAME, WHOLE_NUMBER, Listed, NonEmptyLi
 from proofgate_schema.payloads import PayloadMode
 from proofgate_schema.policy import TenantPolicy
 from proofgate_schema.prices import Dollars
+from proofgate_schema.providers import Beta
 from proofgate_schema.section import Section
 
 Count = Annotated[int, Field(ge=1, le=1_000_000_000_000)]
@@ -74,7 +75,6 @@ Endpoint = Literal[
     "Models",
     "Receipts",
 ]
-DeniedBeta = Annotated[str, Field(min_length=1, max_length=64, pattern="^[a-z0-9][-a-z0-9]*$")]
 
 
 class Quota(Section):
@@ -161,7 +161,7 @@ class Terms(Section):
     """Which tools upstreams may run for the tenant. Absent: none."""
     guarded_tools: GuardedTools | None = None
     """Tools that may not be called after a flagged text of a tool. Absent: none."""
-    denied_betas: Annotated[Listed[DeniedBeta], Field(max_length=32), SET, ABSENT, NOT_EMPTY] = ()
+    denied_betas: Annotated[Listed[Beta], Field(max_length=32), SET, ABSENT, NOT_EMPTY] = ()
     """Features of Anthropic's API that the tenant may not use, by the names of their betas, with or without
     the date behind them: context-management, effort-2025-11-24. The value of anthropic-beta and the fields of
     the body that belong to it are left out together, and named in the answer. Absent: all pass."""

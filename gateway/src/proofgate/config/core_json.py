@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from proofgate_schema.policy import ActionOverride, Allow, Policy, Rule, TenantPolicy
+from proofgate_schema.providers import ProviderLimits
 from proofgate_schema.terms import GuardedTools, ModelBudget, Quota, Terms
+from proofgate_schema.timeouts import ProviderTimeouts
 
 from proofgate.config.access import Plan
 from proofgate.config.auth import is_signed, takes_access_token
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
     from pydantic import SecretStr
 
     from proofgate.config.checked import CheckedConfig
-    from proofgate.config.settings import Settings
+    from proofgate.config.settings import Provider, Settings
     from proofgate.config.telemetry import Telemetry
 
 Json = dict[str, Any]
@@ -141,49 +143,7 @@ def _public(config: CheckedConfig) -> Json:
             "allowed_origins": list(settings.cors.allowed_origins),
             "max_age_seconds": settings.cors.max_age_seconds,
         },
-        "providers": [
-            {
-                "name": provider.name,
-                "type": word(provider.type),
-                "base_url": provider.base_url,
-                "ca_pem": config.provider_cas.get(provider.name),
-                "client_certificate_pem": _client_certificate(config, provider.name),
-                "arn_in_path": word(provider.arn_in_path),
-                "azure_api_version": provider.api_version,
-                "stream_usage": word(provider.stream_usage),
-                "responses": word(provider.responses),
-                "untranslatable": word(provider.untranslatable_fields),
-                "objects_of": provider.objects_of,
-                "max_concurrency": provider.max_concurrent_requests,
-                "min_idle": provider.min_idle_connections,
-                "http": word(provider.http),
-                "rate": {
-                    "requests_per_minute": provider.limits.requests_per_minute,
-                    "tokens_per_minute": provider.limits.tokens_per_minute,
-                },
-                "timeouts": {
-                    "connect_ms": _optional_milliseconds(provider.timeouts.connect_seconds),
-                    "first_byte_ms": _optional_milliseconds(provider.timeouts.first_byte_seconds),
-                    "idle_ms": _optional_milliseconds(provider.timeouts.idle_seconds),
-                },
-                "betas": None if provider.anthropic_betas is None else list(provider.anthropic_betas),
-                "vertex": None
-                if provider.type != "VertexAI"
-                else {"project": provider.project, "location": provider.location},
-                "aws": {"region": provider.region, "keys": None} if is_signed(provider.auth) else None,
-                "access_token": takes_access_token(provider.auth),
-                "headers": [
-                    {"name": header.name, "value": header.value, "secret": header.value is None}
-                    for header in provider.headers
-                ],
-                "body_fields": [
-                    {"name": name, "value": json.dumps(value, ensure_ascii=False, separators=(",", ":"))}
-                    for name, value in provider.body_fields.items()
-                ],
-                "proxied": config.proxy is not None and config.proxy.serves(provider.base_url),
-            }
-            for provider in settings.providers
-        ],
+        "providers": [_provider(config, provider) for provider in settings.providers],
         "egress_allow": None
         if settings.egress is None or settings.egress.allow is None
         else list(settings.egress.allow),
@@ -227,6 +187,50 @@ def _public(config: CheckedConfig) -> Json:
         "telemetry": _telemetry(settings.telemetry),
         "analysis": _analysis(settings.analysis),
         "profile_stages": settings.profiling.stages,
+    }
+
+
+def _provider(config: CheckedConfig, provider: Provider) -> Json:
+    limits, timeouts = provider.limits or ProviderLimits(), provider.timeouts or ProviderTimeouts()
+    return {
+        "name": provider.name,
+        "type": word(provider.type),
+        "base_url": provider.base_url,
+        "ca_pem": config.provider_cas.get(provider.name),
+        "client_certificate_pem": _client_certificate(config, provider.name),
+        "arn_in_path": word(provider.arn_in_path),
+        "azure_api_version": provider.api_version,
+        "stream_usage": word(provider.stream_usage),
+        "responses": word(provider.responses),
+        "untranslatable": word(provider.untranslatable_fields),
+        "objects_of": provider.objects_of,
+        "max_concurrency": provider.max_concurrent_requests,
+        "min_idle": provider.min_idle_connections,
+        "http": word(provider.http),
+        "rate": {
+            "requests_per_minute": limits.requests_per_minute,
+            "tokens_per_minute": limits.tokens_per_minute,
+        },
+        "timeouts": {
+            "connect_ms": _optional_milliseconds(timeouts.connect_seconds),
+            "first_byte_ms": _optional_milliseconds(timeouts.first_byte_seconds),
+            "idle_ms": _optional_milliseconds(timeouts.idle_seconds),
+        },
+        "betas": None if provider.anthropic_betas is None else list(provider.anthropic_betas),
+        "vertex": None
+        if provider.type != "VertexAI"
+        else {"project": provider.project, "location": provider.location},
+        "aws": {"region": provider.region, "keys": None} if is_signed(provider.auth) else None,
+        "access_token": takes_access_token(provider.auth),
+        "headers": [
+            {"name": header.name, "value": header.value, "secret": header.value is None}
+            for header in provider.headers
+        ],
+        "body_fields": [
+            {"name": name, "value": json.dumps(value, ensure_ascii=False, separators=(",", ":"))}
+            for name, value in provider.body_fields.items()
+        ],
+        "proxied": config.proxy is not None and config.proxy.serves(provider.base_url),
     }
 
 

@@ -10,17 +10,18 @@ import re
 from typing import Annotated, Any, Literal
 
 import proofgate_schema.ledger
+import proofgate_schema.providers
 from proofgate_schema.analysis import Analysis
 from proofgate_schema.cors import Cors
-from proofgate_schema.fields import FilePath, Listed, Name, NonEmptyListed, TenantName
+from proofgate_schema.fields import FilePath, Listed, NonEmptyListed
 from proofgate_schema.limits import Limits
 from proofgate_schema.metrics import Metrics
 from proofgate_schema.models import Model
 from proofgate_schema.policy import Policy
 from proofgate_schema.prices import Price
-from proofgate_schema.providers import ProviderLimits
+from proofgate_schema.providers import LOCATION
 from proofgate_schema.section import Section
-from proofgate_schema.timeouts import ProviderTimeouts, Timeouts
+from proofgate_schema.timeouts import Timeouts
 from proofgate_schema.urls import BaseURL
 from pydantic import Field, model_validator
 
@@ -37,11 +38,6 @@ from proofgate.config.fields import (
 from proofgate.config.python_policy import PythonPolicy
 from proofgate.config.static_fields import BodyFields, ProviderHeader
 from proofgate.config.telemetry import Telemetry
-
-#: A region of Google Cloud, or all of them.
-LOCATION = "^[a-z]+(-[a-z0-9]+)*$"
-
-Beta = Annotated[str, Field(min_length=1, max_length=64, pattern="^[a-z0-9][-a-z0-9]*$")]
 
 
 class HeldCheckpoints(Section):
@@ -103,71 +99,24 @@ class Tls(Section):
     over, and only behind `proxyProtocol`."""
 
 
-class Provider(Section):
+class Provider(proofgate_schema.providers.Provider):
     """An upstream that answers for models."""
 
-    name: Name
-    """Letters, digits and `. _ -`, at most 63, unique."""
-    type: Literal["OpenAI", "AzureOpenAI", "Anthropic", "Gemini", "Bedrock", "VertexAI"]
-    """Which API it speaks."""
     base_url: Annotated[BaseURL, Field(alias="baseURL")]
-    """http or https, without user name, query or fragment; the path of a request is appended. Of type
-    `VertexAI` it is Google's of its `location`, unless it is set."""
     auth: Auth | None = None
     """How the gateway authenticates there. Without it no credentials are sent; types `Bedrock` and `VertexAI`
     need it."""
-    region: Annotated[str, Field(max_length=32, pattern="^[a-z]{2,}(-[a-z0-9]+)+$")] | None = None
-    """The region of AWS that requests are signed for, for example us-east-1; type `Bedrock` only."""
-    project: Annotated[str, Field(max_length=64, pattern="^[a-z0-9][-a-z0-9.:]*$")] | None = None
-    """The id of the project of Google Cloud whose models these are; type `VertexAI` only."""
-    location: Annotated[str, Field(max_length=32, pattern=LOCATION)] | None = None
-    """Where they are: a region such as europe-west1, or `global`; type `VertexAI` only."""
-    api: Literal["V1", "Deployments"] = "V1"
-    """Which form of Azure's API a provider of type `AzureOpenAI` has: `V1` names the model in the body,
-    `Deployments` its deployment in the path, and an `apiVersion` behind it."""
-    api_version: Annotated[str, Field(pattern="^20[0-9]{2}-[0-9]{2}-[0-9]{2}(-preview)?$")] | None = None
-    """The version of the API under `api: Deployments`, for example 2024-10-21."""
     ca_file: FilePath | None = None
     """Certificates to trust in place of the system's roots, PEM; https only."""
     client_certificate_file: FilePath | None = None
     """The certificate that the provider asks its clients for, then its intermediates, PEM; https only."""
     client_key_file: FilePath | None = None
     """Its private key, PEM, not encrypted."""
-    arn_in_path: Annotated[Literal["Encoded", "Literal"], Field(alias="arnInPath")] = "Encoded"
-    """How a model that is named by an ARN stands in the path of a request to a provider of type `Bedrock`: as
-    one segment, percent-encoded, or with its colons and slashes as they are."""
-    stream_usage: Literal["Ask", "Leave"] = "Ask"
-    """Whether a stream is asked for its usage when the client does not ask. `Leave` is for a provider that
-    refuses `stream_options`."""
-    responses: Literal["Auto", "Native", "Translated"] = "Auto"
-    """How Responses reach a provider of type `OpenAI` or `AzureOpenAI`: `Native` at its own `/responses`,
-    `Translated` as chat completions. `Auto` is `Native`, but at hosts that are known to have none."""
-    untranslatable_fields: Literal["Refuse", "Drop"] = "Refuse"
-    """What becomes of a field of a request that the provider's API has no counterpart for, where the client
-    speaks another one: the request is refused, or the field is left out and named in the answer."""
-    anthropic_betas: Listed[Beta] | None = None
-    """The only values of `anthropic-beta` that clients may send to a provider of type `Anthropic`, `Bedrock`
-    or `VertexAI`; others stay out, with the fields of the body that belong to them. Without it all pass."""
-    objects_of: TenantName | None = None
-    """The tenant whose files and batches it keeps; type `OpenAI`, or `AzureOpenAI` with `api: V1`. Whoever
-    has its key sees them, so no other tenant may ask for any there. A tenant has one such provider."""
-    max_concurrent_requests: Annotated[int, Field(ge=1, le=100_000)] | None = None
-    """Requests that may be under way there at a time, from this worker, 1 to 100000; any number when it is
-    not set. What is over goes to another provider of its model, or is refused with `provider_busy`."""
-    min_idle_connections: Annotated[int, Field(ge=0, le=64)] = 0
-    """Connections that are kept ready for requests to come, 0 to 64, so that none waits for one to be made.
-    By default none is made before it is needed: a provider sees those that nobody uses, too. Of HTTP/2 one
-    session counts as all of them."""
-    http: Literal["Auto", "Http1", "Http2"] = "Http1"
-    """Which HTTP is spoken there. `Auto`: HTTP/2 where the provider chooses it in TLS (ALPN), else HTTP/1.1.
-    `Http2`: nothing but HTTP/2; without TLS it is spoken without asking."""
     headers: Annotated[Listed[ProviderHeader], Field(max_length=16)] = ()
     """Header fields of every request to it, such as `OpenAI-Organization`."""
     body_fields: BodyFields = {}  # noqa: RUF012 - pydantic copies it
     """Top-level fields that are set in every JSON body that it is sent, such as `provider` of OpenRouter, by
     name. They take the place of a client's own, which are named in the answer."""
-    limits: ProviderLimits = ProviderLimits()
-    timeouts: ProviderTimeouts = ProviderTimeouts()
 
     @model_validator(mode="before")
     @classmethod

@@ -7,9 +7,8 @@ from urllib.parse import urlsplit
 
 from proofgate_schema.models import Model
 from proofgate_schema.prices import Price
-from proofgate_schema.terms import Terms
 
-from proofgate.config.access import Plan
+from proofgate.config.access import Plan, Tenant
 from proofgate.config.core_json import targets_of
 from proofgate.config.document import FieldPath
 from proofgate.config.prices import default_prices_of
@@ -35,7 +34,7 @@ def check_budgets(settings: Settings, findings: Findings) -> None:
             findings.warnings.append(located(findings.document, Problem(BUDGET_WITHOUT_PRICE, path, message)))
 
 
-def _plans(settings: Settings) -> Iterator[tuple[FieldPath, Terms]]:
+def _plans(settings: Settings) -> Iterator[tuple[FieldPath, Plan | Tenant]]:
     for position, plan in enumerate(settings.plans):
         yield ("plans", position), plan
     for position, tenant in enumerate(settings.tenants):
@@ -43,7 +42,7 @@ def _plans(settings: Settings) -> Iterator[tuple[FieldPath, Terms]]:
             yield ("tenants", position), tenant
 
 
-def _counted(settings: Settings, plan: Terms) -> set[str]:
+def _counted(settings: Settings, plan: Plan | Tenant) -> set[str]:
     """The models whose cost a budget of the plan counts."""
     quotas = [plan.limits, plan.key_limits]
     if isinstance(plan, Plan):
