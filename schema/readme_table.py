@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator
+from inspect import get_annotations
 from pathlib import Path
 from typing import Any, get_args
 
@@ -22,7 +23,19 @@ from proofgate_schema.section import Section
 PAGE = Path(__file__).resolve().parents[1] / "gateway" / "README.md"
 #: Modules of sections whose rows are generated. Kinds of text, such as amounts of money, have no bounds that
 #: could be written in a cell.
-GENERATED = ("analysis", "limits", "payloads", "providers", "telemetry", "timeouts")
+GENERATED = (
+    "analysis",
+    "cors",
+    "jwt",
+    "ledger",
+    "limits",
+    "metrics",
+    "payloads",
+    "policy",
+    "providers",
+    "telemetry",
+    "timeouts",
+)
 _ROW = re.compile(r"^\| `([A-Za-z0-9.\[\]]+)` \|.*\|$")
 _UNITS = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 
@@ -46,24 +59,24 @@ def rows(section: type[BaseModel], below: str = "") -> Iterator[tuple[str, str]]
     """Yields each row that is generated, by its field as the table writes it."""
     properties: Schema = section.model_json_schema(by_alias=True)["properties"]
     required = section.model_json_schema(by_alias=True).get("required", ())
-    written = is_generated(section)
-    for field in section.model_fields.values():
+    for name, field in section.model_fields.items():
         alias = field.alias or ""
         path = below + alias + ("[]" if "tuple[" in str(field.annotation) else "")
         inner = next(models(field.annotation), None)
         if inner is not None:
             yield from rows(inner, f"{path}.")
-        elif written:
+        elif is_generated(section, name):
             node = properties[alias]
             default = "required" if alias in required else shown(node.get("default"))
             cells = (f"`{path}`", default, bounds(alias, node), cell(node["description"]))
             yield path, "| " + " | ".join(cells) + " |"
 
 
-def is_generated(section: type[BaseModel]) -> bool:
-    """Whether rows of a section are generated."""
-    package, _, module = section.__module__.partition(".")
-    return issubclass(section, Section) and package == "proofgate_schema" and module in GENERATED
+def is_generated(section: type[BaseModel], field: str) -> bool:
+    """Whether the row of a field is generated: it is one of the schema's, not of a class made of that."""
+    owner = next(one for one in section.__mro__ if field in get_annotations(one))
+    package, _, module = owner.__module__.partition(".")
+    return issubclass(owner, Section) and package == "proofgate_schema" and module in GENERATED
 
 
 def models(annotation: Any) -> Iterator[type[BaseModel]]:
@@ -77,12 +90,13 @@ def models(annotation: Any) -> Iterator[type[BaseModel]]:
 def bounds(name: str, field: Schema) -> str:
     """A field's bounds: its values, or its range, bytes in units."""
     node = next((one for one in field.get("anyOf", ()) if one.get("type") != "null"), field)
-    if "enum" in node:
-        return ", ".join(f"`{value}`" for value in node["enum"])
+    values = node.get("enum") or node.get("items", {}).get("enum")
+    if values:
+        return ", ".join(f"`{value}`" for value in values)
     if "maxItems" in node:
         return f"at most {node['maxItems']} items"
     if "minimum" in node and "maximum" in node:
-        written = in_bytes if name.endswith("Bytes") else plain
+        written = in_bytes if name.lower().endswith("bytes") else plain
         return f"{written(node['minimum'])} to {written(node['maximum'])}"
     return ""
 

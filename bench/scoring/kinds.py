@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from proofgate.config.policy import Policy
+from proofgate_schema.policy import Policy
 
 from bench.scoring.engine import EngineError
 

@@ -35,7 +35,7 @@ def observed(folder: Path, endpoint: str, **more: Any) -> Iterator[LocalGateway]
         "headers": [{"name": "Authorization", "valueFile": "collector-token"}],
         "traces": {"ratio": 1},
         "metrics": True,
-        "resourceAttributes": {"deployment.environment.name": "test"},
+        "resourceAttributes": [{"name": "deployment.environment.name", "value": "test"}],
         **more,
     }
     with refusing_address() as nobody:

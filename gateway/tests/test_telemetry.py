@@ -42,7 +42,11 @@ def test_the_core_is_told_of_the_access_log_and_of_traces(config_directory: Conf
         ("{endpoint: 'https://user:pass@h'}", "config_invalid_value"),
         ("{endpoint: 'https://h', traces: {ratio: 1.5}}", "config_invalid_value"),
         ("{accessLog: Some}", "config_invalid_value"),
-        ("{resourceAttributes: {'A b': c}}", "config_invalid_value"),
+        ("{resourceAttributes: [{name: A b, value: c}]}", "config_invalid_value"),
+        (
+            "{resourceAttributes: [{name: a, value: b}, {name: a, value: c}]}",
+            "config_duplicate_name",
+        ),
     ],
 )
 def test_telemetry_that_cannot_be_meant_is_refused(

@@ -9,6 +9,7 @@ import yaml
 from pydantic import ValidationError
 
 from proofgate_operator.api.conditions import ConditionType
+from proofgate_operator.api.fields import LENIENT
 from proofgate_operator.api.gateway import GatewaySpec
 from proofgate_operator.build import networkpolicy, serviceaccounts, statefulset, worker_config
 from proofgate_operator.build.naming import START_ANNOTATION, Manifest
@@ -227,6 +228,6 @@ def test_a_manifest_names_no_endpoint_that_workers_refuse(
 def test_each_identity_reads_as_it_is_written(kind: str) -> None:
     wanted = provider(kind, **FIELDS.get(kind, {}))
     spec = yaml.safe_load(yaml.safe_dump({**SPEC, "providers": [wanted]}))
-    (read,) = GatewaySpec.model_validate(spec).providers
+    (read,) = GatewaySpec.model_validate(spec, **LENIENT).providers
     assert read.auth is not None
     assert read.auth.as_written() == wanted["auth"]

@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from proofgate_operator.api.crd import crd, rendered, spec_schema
+from proofgate_operator.api.fields import LENIENT
 from proofgate_operator.api.gateway import GatewaySpec
 from proofgate_operator.api.tenant import GatewayTenantSpec
 from proofgate_operator.api.tenant_crd import tenant_crd
@@ -96,7 +97,7 @@ def test_no_node_has_a_keyword_that_a_structural_schema_forbids() -> None:
 def test_a_spec_without_options_reads_as_its_defaults() -> None:
     spec = manifest()["spec"]
     minimal = {key: spec[key] for key in ("providers", "models", "tenants")}
-    read = GatewaySpec.model_validate(minimal)
+    read = GatewaySpec.model_validate(minimal, **LENIENT)
     assert (read.replicas, read.worker.cpu, read.worker.memory) == (2, "1", "640Mi")
     assert read.ledger.volume.retain_policy == "Retain"
     assert read.load_balancer.replicas == 2
@@ -105,7 +106,7 @@ def test_a_spec_without_options_reads_as_its_defaults() -> None:
 
 def test_cores_may_be_written_as_a_number() -> None:
     spec = manifest(worker={"cpu": 2})["spec"]
-    assert GatewaySpec.model_validate(spec).worker.cpu == "2"
+    assert GatewaySpec.model_validate(spec, **LENIENT).worker.cpu == "2"
 
 
 def _strict(node: dict[str, Any]) -> dict[str, Any]:
@@ -127,7 +128,7 @@ def test_the_gateways_in_the_examples_fit_the_schema(path: Path) -> None:
         assert document["metadata"].get("namespace") is None, "examples go into any namespace"
         if document["kind"] == "GovernanceGateway":
             jsonschema.validate(document, schema)
-            GatewaySpec.model_validate(document["spec"])
+            GatewaySpec.model_validate(document["spec"], **LENIENT)
         if document["kind"] == "GatewayTenant":
             of_tenants = tenant_crd()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"][
                 "spec"

@@ -10,6 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import get_args
 
+from proofgate_schema.policy import Scope
+
 from proofgate import (
     __version__,
     _core,
@@ -23,7 +25,6 @@ from proofgate import (
 )
 from proofgate import commands as handlers
 from proofgate.auditor import command as auditor_command
-from proofgate.config.policy import Scope
 from proofgate.descriptors import raise_descriptors
 from proofgate.evidence import EvidenceError
 from proofgate.exit_codes import EXIT_FAILED, EXIT_USAGE, fail

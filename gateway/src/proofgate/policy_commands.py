@@ -10,10 +10,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
+from proofgate_schema.policy import Scope
+
 from proofgate import _core
 from proofgate.config import InvalidConfigError, load_settings
 from proofgate.config.core_json import word
-from proofgate.config.policy import Scope
 from proofgate.config.policy_rules import rules_of
 from proofgate.config.references import unknown
 from proofgate.config.settings import Settings

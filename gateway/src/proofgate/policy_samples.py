@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from proofgate_schema.fields import Listed
+from proofgate_schema.policy import Policy, Rule, Scope
 from proofgate_schema.section import Section
 from pydantic import AfterValidator, ValidationError
 
@@ -21,7 +22,6 @@ from proofgate.config import InvalidConfigError, Problem
 from proofgate.config.core_json import policy_document, scope_word, tenant_policy_document
 from proofgate.config.document import DocumentError, parse_list
 from proofgate.config.files import CONFIG_MAXIMUM, read_bounded
-from proofgate.config.policy import Policy, Rule, Scope
 from proofgate.config.policy_rules import rules_of
 from proofgate.config.problems import Findings, schema_problems
 from proofgate.config.references import unknown

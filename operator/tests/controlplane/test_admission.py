@@ -266,10 +266,10 @@ CA = {"name": "authorities", "key": "ca.crt"}
         ),
         ({"worker": {"memory": "383Mi"}}, "spec.worker.memory must be at least 384Mi"),
         (
-            {"ledger": {"rotation": {"size": "512Ki"}}},
-            "spec.ledger.rotation.size must be from 1Mi to 1Ti",
+            {"ledger": {"rotation": {"bytes": 524288}}},
+            "spec.ledger.rotation.bytes: Invalid value: 524288",
         ),
-        ({"ledger": {"rotation": {"ageSeconds": 59}}}, "spec.ledger.rotation.ageSeconds: Invalid value: 59"),
+        ({"ledger": {"rotation": {"seconds": 59}}}, "spec.ledger.rotation.seconds: Invalid value: 59"),
         ({"policy": {"packs": ["everything"]}}, "spec.policy.packs[0]: Unsupported value"),
         ({"policy": {"packs": ["pii", "pii"]}}, 'spec.policy.packs[1]: Duplicate value: "pii"'),
         ({"policy": {"threshold": 0}}, "spec.policy.threshold: Invalid value: 0"),

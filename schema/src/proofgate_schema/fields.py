@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Annotated, TypeVar
 
-from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer
+from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, ValidationInfo
 
 from proofgate_schema.annotations import Kubernetes
 
@@ -36,7 +37,27 @@ def _model_name(text: str) -> str:
     return text
 
 
+def _file_path(text: str) -> str:
+    if not text or "\0" in text:
+        raise ValueError("write the path of a file")
+    return text
+
+
 T = TypeVar("T")
+#: The context of validation by which the operator reads manifests.
+MANIFEST = "manifest"
+
+
+def of_files(check: Callable[[T], T]) -> AfterValidator:
+    """Return what checks a value of the gateway's file, and lets that of a manifest be.
+
+    For what no pattern of a CRD tells: the operator reads such a manifest, and reports the field.
+    """
+
+    def checked(value: T, info: ValidationInfo) -> T:
+        return value if info.context == MANIFEST else check(value)
+
+    return AfterValidator(checked)
 
 
 def _as_tuple(value: object) -> object:
@@ -51,18 +72,32 @@ def _not_empty(entries: tuple[T, ...]) -> tuple[T, ...]:
     return entries
 
 
-def _whole(seconds: float) -> float:
-    """Return whole seconds as they are written: 5, not 5.0."""
-    return int(seconds) if seconds == int(seconds) else seconds
+def keyed_by(field: str) -> Kubernetes:
+    """What makes an API server refuse a second item with the same value of `field`."""
+    return Kubernetes(
+        f"two items never have the same {field}",
+        {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": [field]},
+    )
+
+
+def _whole(number: float) -> float:
+    """Return a whole number as it is written: 5, not 5.0."""
+    return int(number) if number == int(number) else number
 
 
 Listed = Annotated[tuple[T, ...], BeforeValidator(_as_tuple)]
 NonEmptyListed = Annotated[tuple[T, ...], BeforeValidator(_as_tuple), AfterValidator(_not_empty)]
 Name = Annotated[str, AfterValidator(_name)]
+FilePath = Annotated[str, AfterValidator(_file_path)]
+#: A file that its owner mounts in the workers himself.
+MountedFile = Annotated[
+    FilePath,
+    Kubernetes("an absolute path in the workers", {"maxLength": 256, "pattern": r"^/[!-~]*$"}),
+]
 #: A name, or `namespace/name` of a tenant that stands in a shard.
 TenantName = Annotated[
     str,
-    AfterValidator(_tenant_name),
+    of_files(_tenant_name),
     Kubernetes(
         "names of objects, DNS labels and subdomains",
         {
@@ -77,19 +112,20 @@ MODEL_NAME = Kubernetes(
     {"minLength": 1, "maxLength": 96, "pattern": r"^[-a-zA-Z0-9._:/@]+[*]?$"},
 )
 ModelName = Annotated[str, AfterValidator(_model_name), MODEL_NAME]
-_Written = PlainSerializer(_whole, return_type=int | float, when_used="json")
+#: Writes 5 in place of 5.0.
+WHOLE_NUMBER = PlainSerializer(_whole, return_type=int | float, when_used="json")
 _WHOLE_SECONDS = {"type": "integer"}
 #: 0.001 to 86400 seconds.
 Seconds = Annotated[
     float,
     Field(ge=0.001, le=86_400, allow_inf_nan=False),
-    _Written,
+    WHOLE_NUMBER,
     Kubernetes("whole seconds", {**_WHOLE_SECONDS, "minimum": 1}),
 ]
 #: 0 to 3600 seconds.
 SecondsOrNone = Annotated[
     float,
     Field(ge=0, le=3600, allow_inf_nan=False),
-    _Written,
+    WHOLE_NUMBER,
     Kubernetes("whole seconds", _WHOLE_SECONDS),
 ]

@@ -1,16 +1,19 @@
-"""Parts of what tenants and plans have: how much may be used, and which tools."""
+"""What tenants and plans have: what may be used, and how much."""
 
 from __future__ import annotations
 
 import json
 import re
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
 from proofgate_schema.annotations import SET, Kubernetes
-from proofgate_schema.fields import MODEL_NAME, Listed, NonEmptyListed
+from proofgate_schema.fields import MODEL_NAME, WHOLE_NUMBER, Listed, NonEmptyListed, keyed_by
+from proofgate_schema.payloads import PayloadMode
+from proofgate_schema.policy import TenantPolicy
 from proofgate_schema.prices import Dollars
+from proofgate_schema.providers import Beta
 from proofgate_schema.section import Section
 
 Count = Annotated[int, Field(ge=1, le=1_000_000_000_000)]
@@ -45,7 +48,33 @@ GuardedTool = Annotated[
         },
     ),
 ]
-DeniedBeta = Annotated[str, Field(min_length=1, max_length=64, pattern="^[a-z0-9][-a-z0-9]*$")]
+#: What is absent of a tenant its plan may set.
+ABSENT = Kubernetes("rules ask whether it is there", {"default": None})
+NOT_EMPTY = Kubernetes("none is written by leaving the field out", {"minItems": 1})
+POLICY_NAME = Kubernetes(
+    "an API server checks patterns and lengths",
+    {"minLength": 1, "maxLength": 31, "pattern": r"^[a-z0-9]+(-[a-z0-9]+)*$"},
+)
+Endpoint = Literal[
+    "ChatCompletions",
+    "Completions",
+    "Responses",
+    "Embeddings",
+    "Moderations",
+    "ImagesGenerations",
+    "AudioSpeech",
+    "AudioTranscriptions",
+    "AudioTranslations",
+    "ImageEdits",
+    "ImageVariations",
+    "Files",
+    "Batches",
+    "Messages",
+    "GenerateContent",
+    "EmbedContent",
+    "Models",
+    "Receipts",
+]
 
 
 class Quota(Section):
@@ -109,3 +138,71 @@ class GuardedTools(Section):
     on_flag: Literal["Refuse", "RequireApproval"] = "Refuse"
     """What becomes of an answer that calls one. Refuse: it is not delivered. RequireApproval: not without an
     approval, which the error names and x-proofgate-approve of the next requests carries."""
+
+
+class Terms(Section):
+    """What a tenant may use, and how much. What is absent of a tenant its plan may set: an API server writes
+    no defaults here."""
+
+    models: (
+        Annotated[
+            Listed[Annotated[str, MODEL_NAME]],
+            SET,
+            Kubernetes("rules over models cost by their number", {"minItems": 1, "maxItems": 32}),
+        ]
+        | None
+    ) = None
+    """Models the tenant may use: names from `models`. Absent: all of them."""
+    endpoints: (
+        Annotated[Listed[Endpoint], SET, Kubernetes("each once", {"minItems": 1, "maxItems": 18})] | None
+    ) = None
+    """Endpoints the tenant may call. Absent: all of them."""
+    hosted_tools: Annotated[HostedTools, ABSENT] = HostedTools()
+    """Which tools upstreams may run for the tenant. Absent: none."""
+    guarded_tools: GuardedTools | None = None
+    """Tools that may not be called after a flagged text of a tool. Absent: none."""
+    denied_betas: Annotated[Listed[Beta], Field(max_length=32), SET, ABSENT, NOT_EMPTY] = ()
+    """Features of Anthropic's API that the tenant may not use, by the names of their betas, with or without
+    the date behind them: context-management, effort-2025-11-24. The value of anthropic-beta and the fields of
+    the body that belong to it are left out together, and named in the answer. Absent: all pass."""
+    limits: Annotated[Quota, ABSENT] = Quota()
+    """How much the tenant may use as a whole. In a cluster exact while all of its connections reach one
+    worker: see spec.loadBalancer.affinity."""
+    key_limits: Annotated[Quota, ABSENT] = Quota()
+    """How much may be used with each of its API keys by itself."""
+    model_budgets: Annotated[
+        Listed[ModelBudget],
+        keyed_by("model"),
+        ABSENT,
+        NOT_EMPTY,
+        Kubernetes("rules over models cost by their number", {"maxItems": 16}),
+    ] = ()
+    """What may be spent on models, with all of its API keys together."""
+    wait_seconds: Annotated[
+        float, Field(ge=0, le=60), WHOLE_NUMBER, Kubernetes("whole seconds", {"type": "integer"}), ABSENT
+    ] = 5.0
+    """How long a request waits that fits once other requests have given back what they reserved and did not
+    use; 32 of a tenant wait at a time. 0: it is told to come back at once. Absent: 5."""
+    policy: TenantPolicy | None = None
+    """Where the policy for this tenant differs from `policy`."""
+    policies: Annotated[
+        Listed[Annotated[str, POLICY_NAME]],
+        ABSENT,
+        NOT_EMPTY,
+        Kubernetes("rules over policies cost by their number", {"maxItems": 8}),
+    ] = ()
+    """Names from `policies` that its requests ask for, in this order, once the rules have let them pass.
+    Absent: none."""
+    payloads: PayloadMode | None = None
+    """Whether its requests and answers are stored. Absent: as `ledger.payloads` says."""
+
+    def as_written(self) -> dict[str, Any]:
+        """Return the section as a file or a manifest spells it, without what is not set, so that a plan may
+        set it."""
+        fields = type(self).model_fields
+        names = {fields[name].alias for name in self.model_fields_set}
+        return {name: value for name, value in super().as_written().items() if name in names}
+
+
+#: What a plan says, as a manifest spells it.
+TERMS = tuple(field.alias or "" for field in Terms.model_fields.values())

@@ -13,8 +13,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from proofgate_schema.urls import is_loopback, split_url
+
 from proofgate import _core
-from proofgate.config.fields import is_loopback, split_url
 from proofgate.timed_exchange import Bounds, ExchangeError, exchange
 
 log = logging.getLogger("proofgate.auditor")

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
+from proofgate_schema.fields import FilePath
 from proofgate_schema.section import Section
+from proofgate_schema.urls import is_loopback, split_url
 from pydantic import AfterValidator, Field
 
 from proofgate.config.document import FieldPath
-from proofgate.config.fields import FilePath, is_loopback, split_url
 from proofgate.config.problems import Findings
 
 AuthType = Literal[

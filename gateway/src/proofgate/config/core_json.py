@@ -8,20 +8,23 @@ import re
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from proofgate_schema.terms import GuardedTools, ModelBudget, Quota
+from proofgate_schema.policy import ActionOverride, Allow, Policy, Rule, TenantPolicy
+from proofgate_schema.providers import ProviderLimits
+from proofgate_schema.terms import GuardedTools, ModelBudget, Quota, Terms
+from proofgate_schema.timeouts import ProviderTimeouts
 
-from proofgate.config.access import NamedPlan, Plan
+from proofgate.config.access import Plan
 from proofgate.config.auth import is_signed, takes_access_token
-from proofgate.config.policy import ActionOverride, Policy, Rule, TenantPolicy
 from proofgate.config.prices import DefaultPrice, default_prices_of, nanodollars, price_documents
 
 if TYPE_CHECKING:
     from proofgate_schema.analysis import Analysis
+    from proofgate_schema.models import Model
     from proofgate_schema.payloads import Payloads
     from pydantic import SecretStr
 
     from proofgate.config.checked import CheckedConfig
-    from proofgate.config.settings import Model, Settings
+    from proofgate.config.settings import Provider, Settings
     from proofgate.config.telemetry import Telemetry
 
 Json = dict[str, Any]
@@ -140,49 +143,7 @@ def _public(config: CheckedConfig) -> Json:
             "allowed_origins": list(settings.cors.allowed_origins),
             "max_age_seconds": settings.cors.max_age_seconds,
         },
-        "providers": [
-            {
-                "name": provider.name,
-                "type": word(provider.type),
-                "base_url": provider.base_url,
-                "ca_pem": config.provider_cas.get(provider.name),
-                "client_certificate_pem": _client_certificate(config, provider.name),
-                "arn_in_path": word(provider.arn_in_path),
-                "azure_api_version": provider.api_version,
-                "stream_usage": word(provider.stream_usage),
-                "responses": word(provider.responses),
-                "untranslatable": word(provider.untranslatable_fields),
-                "objects_of": provider.objects_of,
-                "max_concurrency": provider.max_concurrent_requests,
-                "min_idle": provider.min_idle_connections,
-                "http": word(provider.http),
-                "rate": {
-                    "requests_per_minute": provider.limits.requests_per_minute,
-                    "tokens_per_minute": provider.limits.tokens_per_minute,
-                },
-                "timeouts": {
-                    "connect_ms": _optional_milliseconds(provider.timeouts.connect_seconds),
-                    "first_byte_ms": _optional_milliseconds(provider.timeouts.first_byte_seconds),
-                    "idle_ms": _optional_milliseconds(provider.timeouts.idle_seconds),
-                },
-                "betas": None if provider.anthropic_betas is None else list(provider.anthropic_betas),
-                "vertex": None
-                if provider.type != "VertexAI"
-                else {"project": provider.project, "location": provider.location},
-                "aws": {"region": provider.region, "keys": None} if is_signed(provider.auth) else None,
-                "access_token": takes_access_token(provider.auth),
-                "headers": [
-                    {"name": header.name, "value": header.value, "secret": header.value is None}
-                    for header in provider.headers
-                ],
-                "body_fields": [
-                    {"name": name, "value": json.dumps(value, ensure_ascii=False, separators=(",", ":"))}
-                    for name, value in provider.body_fields.items()
-                ],
-                "proxied": config.proxy is not None and config.proxy.serves(provider.base_url),
-            }
-            for provider in settings.providers
-        ],
+        "providers": [_provider(config, provider) for provider in settings.providers],
         "egress_allow": None
         if settings.egress is None or settings.egress.allow is None
         else list(settings.egress.allow),
@@ -226,6 +187,50 @@ def _public(config: CheckedConfig) -> Json:
         "telemetry": _telemetry(settings.telemetry),
         "analysis": _analysis(settings.analysis),
         "profile_stages": settings.profiling.stages,
+    }
+
+
+def _provider(config: CheckedConfig, provider: Provider) -> Json:
+    limits, timeouts = provider.limits or ProviderLimits(), provider.timeouts or ProviderTimeouts()
+    return {
+        "name": provider.name,
+        "type": word(provider.type),
+        "base_url": provider.base_url,
+        "ca_pem": config.provider_cas.get(provider.name),
+        "client_certificate_pem": _client_certificate(config, provider.name),
+        "arn_in_path": word(provider.arn_in_path),
+        "azure_api_version": provider.api_version,
+        "stream_usage": word(provider.stream_usage),
+        "responses": word(provider.responses),
+        "untranslatable": word(provider.untranslatable_fields),
+        "objects_of": provider.objects_of,
+        "max_concurrency": provider.max_concurrent_requests,
+        "min_idle": provider.min_idle_connections,
+        "http": word(provider.http),
+        "rate": {
+            "requests_per_minute": limits.requests_per_minute,
+            "tokens_per_minute": limits.tokens_per_minute,
+        },
+        "timeouts": {
+            "connect_ms": _optional_milliseconds(timeouts.connect_seconds),
+            "first_byte_ms": _optional_milliseconds(timeouts.first_byte_seconds),
+            "idle_ms": _optional_milliseconds(timeouts.idle_seconds),
+        },
+        "betas": None if provider.anthropic_betas is None else list(provider.anthropic_betas),
+        "vertex": None
+        if provider.type != "VertexAI"
+        else {"project": provider.project, "location": provider.location},
+        "aws": {"region": provider.region, "keys": None} if is_signed(provider.auth) else None,
+        "access_token": takes_access_token(provider.auth),
+        "headers": [
+            {"name": header.name, "value": header.value, "secret": header.value is None}
+            for header in provider.headers
+        ],
+        "body_fields": [
+            {"name": name, "value": json.dumps(value, ensure_ascii=False, separators=(",", ":"))}
+            for name, value in provider.body_fields.items()
+        ],
+        "proxied": config.proxy is not None and config.proxy.serves(provider.base_url),
     }
 
 
@@ -318,7 +323,7 @@ def targets_of(model: Model) -> list[Json]:
     ]
 
 
-def _terms(plan: Plan, payloads: Payloads | None) -> Json:
+def _terms(plan: Terms, payloads: Payloads | None) -> Json:
     return {
         "models": None if plan.models is None else list(plan.models),
         "endpoints": None if plan.endpoints is None else [word(name) for name in plan.endpoints],
@@ -341,14 +346,14 @@ def _guarded_tools(guarded: GuardedTools) -> Json:
     return {"names": list(guarded.names), "on_flag": word(guarded.on_flag)}
 
 
-def _named_plan(plan: NamedPlan, payloads: Payloads | None) -> Json:
+def _named_plan(plan: Plan, payloads: Payloads | None) -> Json:
     shared = _quota(plan.namespace_limits)
     named = {"name": plan.name, **_terms(plan, payloads)}
     # A plan whose tenants share nothing has the digest that it has had.
     return {**named, "namespace_limits": shared} if any(shared.values()) else named
 
 
-def _payload_bytes(plan: Plan, payloads: Payloads | None) -> int | None:
+def _payload_bytes(plan: Terms, payloads: Payloads | None) -> int | None:
     if payloads is None or (plan.payloads or payloads.mode) == "Committed":
         return None
     return payloads.max_bytes
@@ -386,15 +391,16 @@ def _timeouts(config: CheckedConfig) -> Json:
 
 def policy_document(policy: Policy) -> Json:
     """A policy section for the core, also for `_core.policy_rules` and `_core.policy_scan`."""
+    allow = policy.allow or Allow()
     return {
         "packs": list(policy.packs),
         "mode": word(policy.mode),
         "action": _optional_word(policy.action),
         "actions": [_override(override) for override in policy.actions],
         "allow": {
-            "values": list(policy.allow.values),
-            "domains": list(policy.allow.domains),
-            "patterns": list(policy.allow.patterns),
+            "values": list(allow.values),
+            "domains": list(allow.domains),
+            "patterns": list(allow.patterns),
         },
         "threshold": policy.threshold,
         "flag_threshold": policy.flag_threshold,

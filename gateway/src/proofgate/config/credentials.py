@@ -9,12 +9,12 @@ from dataclasses import replace
 from typing import TypeVar
 from urllib.parse import urlsplit
 
+from proofgate_schema.urls import is_loopback
 from pydantic import SecretStr
 
 from proofgate.config.auth import Auth, AuthType
 from proofgate.config.checked import AwsCredentials
 from proofgate.config.document import FieldPath
-from proofgate.config.fields import is_loopback
 from proofgate.config.files import NamedFiles
 from proofgate.config.problems import Findings
 from proofgate.config.settings import Settings

@@ -6,8 +6,8 @@ import ipaddress
 import re
 from datetime import datetime
 from typing import Annotated
-from urllib.parse import SplitResult, urlsplit
 
+from proofgate_schema.urls import split_url
 from pydantic import AfterValidator, BeforeValidator, WithJsonSchema
 
 from proofgate.address import split_address
@@ -33,14 +33,6 @@ def unix_seconds(text: str) -> int:
     return seconds
 
 
-def is_loopback(host: str) -> bool:
-    """Whether a host of a URL can only be this machine."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
 def _instant(value: object) -> int:
     if not isinstance(value, str):
         raise ValueError(_DATES_ARE)  # noqa: TRY004 - pydantic turns a ValueError into a problem of the field
@@ -50,27 +42,6 @@ def _instant(value: object) -> int:
 def _address(text: str) -> str:
     split_address(text)
     return text
-
-
-def split_url(text: str, example: str) -> SplitResult:
-    """The parts of an http(s) URL without credentials. Raises ValueError."""
-    try:
-        url = urlsplit(text)
-        well_formed = url.scheme in ("http", "https") and bool(url.hostname) and url.port != 0
-    except ValueError:
-        well_formed = False
-    if not well_formed or not re.fullmatch(r"[!-~]+", text):
-        raise ValueError(f"write an http or https URL, for example {example}")
-    if url.username is not None or url.password is not None:
-        raise ValueError("remove the user name and password from the URL: a key belongs in auth")
-    return url
-
-
-def _base_url(text: str) -> str:
-    url = split_url(text, "https://api.openai.com/v1")
-    if url.query or url.fragment:
-        raise ValueError("remove the part from '?' or '#' on: the path of a request is appended to this URL")
-    return text.rstrip("/")
 
 
 def _proxy_url(text: str) -> str:
@@ -89,30 +60,10 @@ def _no_proxy(text: str) -> str:
     return text
 
 
-def _key_set_url(text: str) -> str:
-    url = split_url(text, "https://login.example.com/.well-known/jwks.json")
-    if url.fragment:
-        raise ValueError("remove the part from '#' on: it is never sent")
-    if url.scheme != "https" and not is_loopback(url.hostname or ""):
-        raise ValueError("use https: an impostor could sign tokens for every tenant")
-    return text
-
-
 def _hook_url(text: str) -> str:
     url = split_url(text, "https://guardrail.example.com/evaluate")
     if url.fragment:
         raise ValueError("remove the part from '#' on: it is never sent")
-    return text
-
-
-def _web_origin(text: str) -> str:
-    if text == "*":
-        return text
-    url = split_url(text, "https://app.example.com")
-    default_port = {"http": 80, "https": 443}[url.scheme]
-    if text != f"{url.scheme}://{url.netloc}" or text != text.lower() or url.port == default_port:
-        # Compared byte for byte with what browsers send (RFC 6454, section 6.2).
-        raise ValueError("write it as browsers send it: lower case, no path, no final slash, no default port")
     return text
 
 
@@ -125,30 +76,9 @@ def _log_origin(text: str) -> str:
     return text
 
 
-def _upstream_model_name(text: str) -> str:
-    if not re.fullmatch(r"[!-~]{1,256}", text) or text.count("*") > 1:
-        raise ValueError(
-            "a model's name at its provider has 1 to 256 printable ASCII characters, no space and one '*' at"
-            " most"
-        )
-    return text
-
-
-def _claim(text: str) -> str:
-    if not re.fullmatch(r"[!-~]{1,512}", text):
-        raise ValueError("write 1 to 512 printable ASCII characters without spaces, as in the token")
-    return text
-
-
 def _dns_name(text: str) -> str:
     if len(text) > 253 or not _DNS_NAME.fullmatch(text):
         raise ValueError("write a DNS name, for example balancer.example.com")
-    return text
-
-
-def _file_path(text: str) -> str:
-    if not text or "\0" in text:
-        raise ValueError("write the path of a file")
     return text
 
 
@@ -160,17 +90,10 @@ def _address_range(text: str) -> str:
 
 
 Address = Annotated[str, AfterValidator(_address)]
-BaseURL = Annotated[str, AfterValidator(_base_url)]
 ProxyURL = Annotated[str, AfterValidator(_proxy_url)]
 NoProxyEntry = Annotated[str, AfterValidator(_no_proxy)]
-KeySetURL = Annotated[str, AfterValidator(_key_set_url)]
 HookURL = Annotated[str, AfterValidator(_hook_url)]
-WebOrigin = Annotated[str, AfterValidator(_web_origin)]
 LogOrigin = Annotated[str, AfterValidator(_log_origin)]
-#: Longer than a model's own: ARNs of Amazon Bedrock are such names.
-UpstreamModelName = Annotated[str, AfterValidator(_upstream_model_name)]
 AddressRange = Annotated[str, AfterValidator(_address_range)]
-Claim = Annotated[str, AfterValidator(_claim)]
 DnsName = Annotated[str, AfterValidator(_dns_name)]
-FilePath = Annotated[str, AfterValidator(_file_path)]
 Instant = Annotated[int, BeforeValidator(_instant), WithJsonSchema({"type": "string", "format": "date-time"})]

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
+from proofgate_schema.policy import ActionOverride, Policy
+from proofgate_schema.terms import Terms
+
 from proofgate import _core
-from proofgate.config.access import Plan
 from proofgate.config.core_json import policy_document
 from proofgate.config.document import FieldPath
-from proofgate.config.policy import ActionOverride, Policy
-from proofgate.config.problems import Findings
-from proofgate.config.references import report_duplicates, unknown
+from proofgate.config.problems import Findings, report_duplicates
+from proofgate.config.references import unknown
 from proofgate.config.settings import Settings
 
 #: Packs whose rules flag, whatever actions are set: a learned score is no reason to change or refuse a text.
@@ -74,7 +75,7 @@ def _check_rule(policy: Policy, position: int, findings: Findings) -> None:
 def _check_actions(settings: Settings, built_in: Mapping[str, str], findings: Findings) -> None:
     known = {*built_in, *(rule.id for rule in settings.policy.rules)}
     lists: list[tuple[FieldPath, tuple[ActionOverride, ...]]] = [(("policy",), settings.policy.actions)]
-    terms: dict[str, tuple[Plan, ...]] = {"plans": settings.plans, "tenants": settings.tenants}
+    terms: dict[str, tuple[Terms, ...]] = {"plans": settings.plans, "tenants": settings.tenants}
     for section, entries in terms.items():
         for position, entry in enumerate(entries):
             if entry.policy is not None:
@@ -116,7 +117,7 @@ def _check_guarded_tools(settings: Settings, findings: Findings) -> None:
     """Without one of these packs nothing is ever flagged as instructions."""
     if ABOUT_INSTRUCTIONS.intersection(settings.policy.packs):
         return
-    terms: dict[str, tuple[Plan, ...]] = {"plans": settings.plans, "tenants": settings.tenants}
+    terms: dict[str, tuple[Terms, ...]] = {"plans": settings.plans, "tenants": settings.tenants}
     for section, entries in terms.items():
         for position, entry in enumerate(entries):
             if entry.guarded_tools is not None:

@@ -105,6 +105,16 @@ class Findings:
         return bool(tolerated)
 
 
+def report_duplicates(names: Iterable[str], where: FieldPath, field: str, findings: Findings) -> None:
+    """Reports each name that an earlier entry of the list at `where` has already."""
+    seen: set[str] = set()
+    for position, name in enumerate(names):
+        if name in seen:
+            message = f"{name} is already defined: rename one"
+            findings.report("config_duplicate_name", (*where, position, field), message)
+        seen.add(name)
+
+
 def located(document: Document, problem: Problem) -> Problem:
     """The problem with its line."""
     return replace(problem, line=document.line_of(problem.path))

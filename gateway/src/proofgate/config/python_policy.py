@@ -7,10 +7,11 @@ import json
 import re
 from typing import Annotated, Any, Literal
 
+from proofgate_schema.fields import FilePath
 from proofgate_schema.section import Section
 from pydantic import AfterValidator, Field
 
-from proofgate.config.fields import FilePath, HookURL
+from proofgate.config.fields import HookURL
 
 _FACTORY = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from urllib.parse import urlsplit
 
+from proofgate_schema.models import Model
+from proofgate_schema.terms import Terms
+from proofgate_schema.urls import is_loopback
+
 from proofgate.address import split_address
-from proofgate.config.access import Plan
 from proofgate.config.auth import check_auth, is_signed
-from proofgate.config.document import FieldPath
-from proofgate.config.fields import is_loopback
-from proofgate.config.problems import Findings, did_you_mean
-from proofgate.config.settings import Model, Settings
+from proofgate.config.problems import Findings, did_you_mean, report_duplicates
+from proofgate.config.settings import Settings
 from proofgate.config.telemetry import check_telemetry
 
 
@@ -35,16 +36,6 @@ def check_references(settings: Settings, findings: Findings) -> None:
     if settings.limits.buffered_bytes < 4 * settings.limits.body_bytes:
         message = "bufferedBytes is less than four times bodyBytes: a body of that size might never fit"
         findings.report("config_small_buffer", ("limits", "bufferedBytes"), message)
-
-
-def report_duplicates(names: Iterable[str], where: FieldPath, field: str, findings: Findings) -> None:
-    """Reports each name that an earlier entry of the list at `where` has already."""
-    seen: set[str] = set()
-    for position, name in enumerate(names):
-        if name in seen:
-            message = f"{name} is already defined: rename one"
-            findings.report("config_duplicate_name", (*where, position, field), message)
-        seen.add(name)
 
 
 def unknown(kind: str, name: str, known: Iterable[str], otherwise: str) -> str:
@@ -175,7 +166,7 @@ def _check_models(settings: Settings, findings: Findings) -> None:
             if name not in providers:
                 message = unknown("provider", name, providers, "define it under providers")
                 findings.report("config_unknown_provider", ("models", position, *where_named), message)
-    terms: dict[str, tuple[Plan, ...]] = {"plans": settings.plans, "tenants": settings.tenants}
+    terms: dict[str, tuple[Terms, ...]] = {"plans": settings.plans, "tenants": settings.tenants}
     for where, entries in terms.items():
         for position, entry in enumerate(entries):
             for place, name in enumerate(entry.models or ()):
@@ -238,7 +229,7 @@ def _check_policies(settings: Settings, findings: Findings) -> None:
         if policy.token_file is not None and url.scheme != "https" and not is_loopback(url.hostname or ""):
             message = "it would go over the network in clear: use a url with https"
             findings.report("config_policy_source", ("policies", position, "tokenFile"), message)
-    terms: dict[str, tuple[Plan, ...]] = {"plans": settings.plans, "tenants": settings.tenants}
+    terms: dict[str, tuple[Terms, ...]] = {"plans": settings.plans, "tenants": settings.tenants}
     for where, entries in terms.items():
         for position, entry in enumerate(entries):
             for place, name in enumerate(entry.policies):

@@ -9,48 +9,35 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Literal
 
+import proofgate_schema.ledger
+import proofgate_schema.providers
 from proofgate_schema.analysis import Analysis
-from proofgate_schema.fields import Listed, ModelName, Name, NonEmptyListed, TenantName
+from proofgate_schema.cors import Cors
+from proofgate_schema.fields import FilePath, Listed, NonEmptyListed
 from proofgate_schema.limits import Limits
-from proofgate_schema.payloads import Payloads
+from proofgate_schema.metrics import Metrics
+from proofgate_schema.models import Model
+from proofgate_schema.policy import Policy
 from proofgate_schema.prices import Price
-from proofgate_schema.providers import ProviderLimits
+from proofgate_schema.providers import LOCATION
 from proofgate_schema.section import Section
-from proofgate_schema.timeouts import ProviderTimeouts, Timeouts
-from pydantic import AfterValidator, Field, model_validator
+from proofgate_schema.timeouts import Timeouts
+from proofgate_schema.urls import BaseURL
+from pydantic import Field, model_validator
 
-from proofgate.config.access import Jwt, NamedPlan, Tenant, TenantShards
+from proofgate.config.access import Jwt, Plan, Tenant, TenantShards
 from proofgate.config.auth import Auth
 from proofgate.config.fields import (
     Address,
     AddressRange,
-    BaseURL,
     DnsName,
-    FilePath,
     LogOrigin,
     NoProxyEntry,
     ProxyURL,
-    UpstreamModelName,
-    WebOrigin,
 )
-from proofgate.config.policy import Policy
 from proofgate.config.python_policy import PythonPolicy
 from proofgate.config.static_fields import BodyFields, ProviderHeader
 from proofgate.config.telemetry import Telemetry
-
-#: A region of Google Cloud, or all of them.
-LOCATION = "^[a-z]+(-[a-z0-9]+)*$"
-
-Beta = Annotated[str, Field(min_length=1, max_length=64, pattern="^[a-z0-9][-a-z0-9]*$")]
-
-
-class Rotation(Section):
-    """When a log ends while the worker serves, and the next one begins. No request notices."""
-
-    bytes: Annotated[int, Field(ge=1 << 20, le=1 << 40)] = 1 << 30
-    """Of records in a log, 1 MiB to 1 TiB: the most that a restart reads, the grain of what is kept."""
-    seconds: Annotated[float, Field(ge=1, le=31_622_400, allow_inf_nan=False)] = 86_400.0
-    """How long a log lasts at most, 1 second to 366 days."""
 
 
 class HeldCheckpoints(Section):
@@ -65,7 +52,7 @@ class HeldCheckpoints(Section):
     """Who writes them: the worker itself, with each checkpoint, or somebody else; then it only reads."""
 
 
-class Ledger(Section):
+class Ledger(proofgate_schema.ledger.Ledger):
     """Where and how records are kept. Every field of it but `shredKeysDirectory`, and of `payloads` the mode
     and the size of a body, is fixed for the life of a worker."""
 
@@ -73,18 +60,10 @@ class Ledger(Section):
     """Name of the signing key and start of every origin: letters, digits and `. _ - /`, at most 128."""
     directory: FilePath
     """An existing directory: a volume that is not mounted is noticed."""
-    durability: Literal["Written", "Synced"] = "Written"
-    """What a record survives: `Written` the process, `Synced` the machine."""
-    checkpoint_interval_seconds: Annotated[float, Field(ge=0.01, le=3600, allow_inf_nan=False)] = 1.0
-    """How often the log is signed, 0.01 to 3600 seconds."""
     signing_key_file: FilePath
     """The signing key, as `proofgate keygen` and `proofgate keys rotate` write it."""
     segment_bytes: Annotated[int, Field(ge=1 << 20, le=1 << 30)] = 32 << 20
     """Size of one file of the log, 1 MiB to 1 GiB; one is prepared ahead."""
-    rotation: Rotation = Rotation()
-    """When a log ends while the worker serves."""
-    payloads: Payloads | None = None
-    """Whether bodies are stored. Without this section nobody may have them stored."""
     held_checkpoints: HeldCheckpoints | None = None
     """Where checkpoints are held outside the ledger. Without it nothing shows that a volume was set back."""
     shred_keys_directory: FilePath | None = None
@@ -120,86 +99,24 @@ class Tls(Section):
     over, and only behind `proxyProtocol`."""
 
 
-def _any_origin_alone(origins: tuple[str, ...]) -> tuple[str, ...]:
-    if "*" in origins and len(origins) > 1:
-        raise ValueError("'*' allows every origin: remove the others, or '*'")
-    return origins
-
-
-class Cors(Section):
-    """Which web pages may call the gateway from a browser. Without this section none may."""
-
-    allowed_origins: Annotated[NonEmptyListed[WebOrigin], AfterValidator(_any_origin_alone)]
-    """Origins such as https://app.example.com, or '*' alone."""
-    max_age_seconds: Annotated[int, Field(ge=0, le=86_400)] = 600
-    """How long a browser may remember the answer, 0 to 86400 seconds."""
-
-
-class Provider(Section):
+class Provider(proofgate_schema.providers.Provider):
     """An upstream that answers for models."""
 
-    name: Name
-    """Letters, digits and `. _ -`, at most 63, unique."""
-    type: Literal["OpenAI", "AzureOpenAI", "Anthropic", "Gemini", "Bedrock", "VertexAI"]
-    """Which API it speaks."""
     base_url: Annotated[BaseURL, Field(alias="baseURL")]
-    """http or https, without user name, query or fragment; the path of a request is appended. Of type
-    `VertexAI` it is Google's of its `location`, unless it is set."""
     auth: Auth | None = None
     """How the gateway authenticates there. Without it no credentials are sent; types `Bedrock` and `VertexAI`
     need it."""
-    region: Annotated[str, Field(max_length=32, pattern="^[a-z]{2,}(-[a-z0-9]+)+$")] | None = None
-    """The region of AWS that requests are signed for, for example us-east-1; type `Bedrock` only."""
-    project: Annotated[str, Field(max_length=64, pattern="^[a-z0-9][-a-z0-9.:]*$")] | None = None
-    """The id of the project of Google Cloud whose models these are; type `VertexAI` only."""
-    location: Annotated[str, Field(max_length=32, pattern=LOCATION)] | None = None
-    """Where they are: a region such as europe-west1, or `global`; type `VertexAI` only."""
-    api: Literal["V1", "Deployments"] = "V1"
-    """Which form of Azure's API a provider of type `AzureOpenAI` has: `V1` names the model in the body,
-    `Deployments` its deployment in the path, and an `apiVersion` behind it."""
-    api_version: Annotated[str, Field(pattern="^20[0-9]{2}-[0-9]{2}-[0-9]{2}(-preview)?$")] | None = None
-    """The version of the API under `api: Deployments`, for example 2024-10-21."""
     ca_file: FilePath | None = None
     """Certificates to trust in place of the system's roots, PEM; https only."""
     client_certificate_file: FilePath | None = None
     """The certificate that the provider asks its clients for, then its intermediates, PEM; https only."""
     client_key_file: FilePath | None = None
     """Its private key, PEM, not encrypted."""
-    arn_in_path: Annotated[Literal["Encoded", "Literal"], Field(alias="arnInPath")] = "Encoded"
-    """How a model that is named by an ARN stands in the path of a request to a provider of type `Bedrock`: as
-    one segment, percent-encoded, or with its colons and slashes as they are."""
-    stream_usage: Literal["Ask", "Leave"] = "Ask"
-    """Whether a stream is asked for its usage when the client does not ask. `Leave` is for a provider that
-    refuses `stream_options`."""
-    responses: Literal["Auto", "Native", "Translated"] = "Auto"
-    """How Responses reach a provider of type `OpenAI` or `AzureOpenAI`: `Native` at its own `/responses`,
-    `Translated` as chat completions. `Auto` is `Native`, but at hosts that are known to have none."""
-    untranslatable_fields: Literal["Refuse", "Drop"] = "Refuse"
-    """What becomes of a field of a request that the provider's API has no counterpart for, where the client
-    speaks another one: the request is refused, or the field is left out and named in the answer."""
-    anthropic_betas: Listed[Beta] | None = None
-    """The only values of `anthropic-beta` that clients may send to a provider of type `Anthropic`, `Bedrock`
-    or `VertexAI`; others stay out, with the fields of the body that belong to them. Without it all pass."""
-    objects_of: TenantName | None = None
-    """The tenant whose files and batches it keeps; type `OpenAI`, or `AzureOpenAI` with `api: V1`. Whoever
-    has its key sees them, so no other tenant may ask for any there. A tenant has one such provider."""
-    max_concurrent_requests: Annotated[int, Field(ge=1, le=100_000)] | None = None
-    """Requests that may be under way there at a time, from this worker, 1 to 100000; any number when it is
-    not set. What is over goes to another provider of its model, or is refused with `provider_busy`."""
-    min_idle_connections: Annotated[int, Field(ge=0, le=64)] = 0
-    """Connections that are kept ready for requests to come, 0 to 64, so that none waits for one to be made.
-    By default none is made before it is needed: a provider sees those that nobody uses, too. Of HTTP/2 one
-    session counts as all of them."""
-    http: Literal["Auto", "Http1", "Http2"] = "Http1"
-    """Which HTTP is spoken there. `Auto`: HTTP/2 where the provider chooses it in TLS (ALPN), else HTTP/1.1.
-    `Http2`: nothing but HTTP/2; without TLS it is spoken without asking."""
     headers: Annotated[Listed[ProviderHeader], Field(max_length=16)] = ()
     """Header fields of every request to it, such as `OpenAI-Organization`."""
     body_fields: BodyFields = {}  # noqa: RUF012 - pydantic copies it
     """Top-level fields that are set in every JSON body that it is sent, such as `provider` of OpenRouter, by
     name. They take the place of a client's own, which are named in the answer."""
-    limits: ProviderLimits = ProviderLimits()
-    timeouts: ProviderTimeouts = ProviderTimeouts()
 
     @model_validator(mode="before")
     @classmethod
@@ -238,58 +155,6 @@ class Egress(Section):
     """A forward proxy for providers, for the token endpoints of their `auth` and for `jwksURL`."""
 
 
-class Fallback(Section):
-    """A provider that answers for a model when others did not."""
-
-    provider: str
-    """The name of a provider."""
-    upstream_model: UpstreamModelName | None = None
-    """The model's name there; the same when it is not set. A `*` is what the model's stands for."""
-
-
-class Route(Fallback):
-    """A provider that answers for a share of a model's requests."""
-
-    weight: Annotated[int, Field(ge=1, le=1_000_000)] = 1
-    """Its share, in proportion to the sum of all, 1 to 1000000."""
-
-
-FallbackReason = Literal[
-    "Unreachable", "RateLimited", "Overloaded", "Timeout", "ServerError", "Unauthorized", "ContextLength"
-]
-
-
-class Model(Section):
-    """A model name that clients may ask for, and who serves it under which name."""
-
-    name: ModelName
-    """1 to 128 printable ASCII characters, unique. With `*` at its end it stands for all names that begin so
-    and are not themselves there; of several the longest."""
-    provider: str | None = None
-    """The name of a provider; in its place, `routes` name several."""
-    upstream_model: UpstreamModelName | None = None
-    """The model's name there; the same when it is not set. A `*` is what the model's stands for."""
-    routes: Annotated[Listed[Route], Field(max_length=8)] = ()
-    """Providers that share its requests, in the place of `provider`; each takes what failed at another."""
-    fallbacks: Annotated[Listed[Fallback], Field(max_length=8)] = ()
-    """Providers for requests that failed everywhere else, tried in this order."""
-    fallback_on: Listed[FallbackReason] = ("Unreachable", "RateLimited", "Overloaded")
-    """For what a request goes to the next provider. `Unreachable`: not all of it was sent. `RateLimited`:
-    429. `Overloaded`: 408, 503 or 529. `Unauthorized`: 401 or 403, the gateway's key is not accepted.
-    `ContextLength`: the prompt is too long for the model. `Timeout` (no answer in time) and `ServerError`
-    (500, 502, 504, or an end in place of an answer): it may be answered, and paid for, twice."""
-    max_output_tokens: Annotated[int, Field(ge=1, le=1_000_000)] = 4096
-    """What is reserved of a token limit for a request that sets no maximum, 1 to 1000000."""
-
-
-class Metrics(Section):
-    """What is counted by tenant, model and provider."""
-
-    label_sets: Annotated[int, Field(ge=1, le=100_000)] = 1000
-    """Combinations of a tenant, a model and its provider with series of their own, 1 to 100000. What comes
-    beyond counts for the tenant `(other)`."""
-
-
 class Profiling(Section):
     """What is measured beyond the metrics that are always on."""
 
@@ -324,7 +189,7 @@ class Settings(Section):
     default_prices: bool = False
     """Whether the prices that come with the gateway hold where `prices` say nothing. They are dated, and as
     old as the gateway: `proofgate prices` lists what holds."""
-    plans: Listed[NamedPlan] = ()
+    plans: Listed[Plan] = ()
     tenants: Listed[Tenant] = ()
     tenant_shards: TenantShards | None = None
     jwt: Jwt | None = None

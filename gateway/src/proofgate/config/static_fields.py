@@ -6,10 +6,10 @@ import json
 import re
 from typing import Annotated, Any
 
+from proofgate_schema.fields import FilePath
 from proofgate_schema.section import Section
 from pydantic import AfterValidator, Field
 
-from proofgate.config.fields import FilePath
 from proofgate.config.reserved_fields import RESERVED_HEADERS, RESERVED_PREFIXES, is_read
 
 _NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}")

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
+from proofgate_schema.models import Model
 from proofgate_schema.prices import Price
 
-from proofgate.config.access import NamedPlan, Plan
+from proofgate.config.access import Plan, Tenant
 from proofgate.config.core_json import targets_of
 from proofgate.config.document import FieldPath
 from proofgate.config.prices import default_prices_of
 from proofgate.config.problems import Findings, Problem, located
-from proofgate.config.settings import Model, Settings
+from proofgate.config.settings import Settings
 
 BUDGET_WITHOUT_PRICE = "config_budget_without_price"
 
@@ -33,7 +34,7 @@ def check_budgets(settings: Settings, findings: Findings) -> None:
             findings.warnings.append(located(findings.document, Problem(BUDGET_WITHOUT_PRICE, path, message)))
 
 
-def _plans(settings: Settings) -> Iterator[tuple[FieldPath, Plan]]:
+def _plans(settings: Settings) -> Iterator[tuple[FieldPath, Plan | Tenant]]:
     for position, plan in enumerate(settings.plans):
         yield ("plans", position), plan
     for position, tenant in enumerate(settings.tenants):
@@ -41,10 +42,10 @@ def _plans(settings: Settings) -> Iterator[tuple[FieldPath, Plan]]:
             yield ("tenants", position), tenant
 
 
-def _counted(settings: Settings, plan: Plan) -> set[str]:
+def _counted(settings: Settings, plan: Plan | Tenant) -> set[str]:
     """The models whose cost a budget of the plan counts."""
     quotas = [plan.limits, plan.key_limits]
-    if isinstance(plan, NamedPlan):
+    if isinstance(plan, Plan):
         quotas.append(plan.namespace_limits)
     if any(quota.dollars_per_day or quota.dollars_per_month for quota in quotas):
         return set(plan.models if plan.models is not None else (model.name for model in settings.models))

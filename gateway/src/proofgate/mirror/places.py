@@ -7,7 +7,8 @@ import re
 from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
 
-from proofgate.config.fields import is_loopback, split_url
+from proofgate_schema.urls import is_loopback, split_url
+
 from proofgate.mirror.target import Target
 
 _PREFIX = re.compile(r"([A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*)?")

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
 
-from proofgate.config.fields import is_loopback
+from proofgate_schema.urls import is_loopback
+
 from proofgate.siem.sink import Sink
 
 _OTLP = {"otlp+https": "https", "otlp+http": "http"}

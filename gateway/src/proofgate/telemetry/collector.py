@@ -39,7 +39,7 @@ class Collector:
             "service.name": "proofgate",
             "service.version": __version__,
             "service.instance.id": worker_origin,
-            **self._settings.resource_attributes,
+            **{attribute.name: attribute.value for attribute in self._settings.resource_attributes},
         }
         resource = Resource.create(attributes)
         places = {provider.name: Place.of(provider) for provider in config.settings.providers}

@@ -3,31 +3,21 @@
 from enum import StrEnum
 from typing import Annotated
 
-from proofgate_schema.payloads import PayloadMode
-from proofgate_schema.terms import DeniedBeta, GuardedTools, HostedTools, ModelBudget, Quota
+import proofgate_schema.jwt
+from proofgate_schema.terms import TERMS, Quota, Terms
+from proofgate_schema.urls import KeySetURL
 from pydantic import Field
 
 from proofgate_operator.api.fields import (
-    AUTHORITY,
-    PORT,
-    SET,
     LabelSelector,
-    ModelName,
     ResourceName,
     SecretKeyRef,
     Section,
     keyed_by,
     rules,
 )
-from proofgate_operator.api.policy import TenantPolicy
-from proofgate_operator.api.python_policy import PolicyName
 
-_ORIGIN = rf"^(\*|https?://([a-z0-9][-a-z0-9._]*|\[[0-9a-f:.]+\]){PORT})$"
-#: The rest of a URL is printable ASCII without a fragment.
-_KEY_SET_URL = rf'^https://{AUTHORITY}(/[!-"$-~]*)?$'
 _SHA256 = r"^[0-9a-f]{64}$"
-_CLAIM = r"^[!-~]+$"
-_TENANT_CLAIM = r"^[A-Za-z0-9_.:/@-]+$"
 #: RFC 3339 (section 5.6) with capital T and Z, in this century.
 _TIME = (
     r"^20[0-9]{2}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]"
@@ -37,50 +27,11 @@ _TIME = (
 #: With as many tenants as a gateway may list, the digests and HAProxy's map of them fit into one Secret.
 MAX_KEYS_OF_A_TENANT = 32
 
-Claim = Annotated[str, Field(min_length=1, max_length=512, pattern=_CLAIM)]
-Origin = Annotated[str, Field(min_length=1, max_length=256, pattern=_ORIGIN)]
 Time = Annotated[str, Field(max_length=40, pattern=_TIME, json_schema_extra={"format": "date-time"})]
 
 
-class Endpoint(StrEnum):
-    """What a tenant may call."""
-
-    CHAT_COMPLETIONS = "ChatCompletions"
-    COMPLETIONS = "Completions"
-    RESPONSES = "Responses"
-    EMBEDDINGS = "Embeddings"
-    MODERATIONS = "Moderations"
-    IMAGES_GENERATIONS = "ImagesGenerations"
-    AUDIO_SPEECH = "AudioSpeech"
-    AUDIO_TRANSCRIPTIONS = "AudioTranscriptions"
-    AUDIO_TRANSLATIONS = "AudioTranslations"
-    IMAGE_EDITS = "ImageEdits"
-    IMAGE_VARIATIONS = "ImageVariations"
-    FILES = "Files"
-    BATCHES = "Batches"
-    MESSAGES = "Messages"
-    GENERATE_CONTENT = "GenerateContent"
-    EMBED_CONTENT = "EmbedContent"
-    MODELS = "Models"
-    RECEIPTS = "Receipts"
-
-
-class Algorithm(StrEnum):
-    """How a token may be signed. Asymmetric only: with HS256, whoever can check a token can make one."""
-
-    RS256 = "RS256"
-    ES256 = "ES256"
-    EDDSA = "EdDSA"
-
-
-_LIMITED = (
-    "requestsPerMinute",
-    "tokensPerMinute",
-    "tokensPerDay",
-    "concurrency",
-    "dollarsPerDay",
-    "dollarsPerMonth",
-)
+#: What a quota limits, as a manifest spells it.
+LIMITS = tuple(field.alias for field in Quota.model_fields.values())
 
 
 class ApiKey(Section):
@@ -116,66 +67,6 @@ ApiKeys = Annotated[
     ],
     Field(max_length=MAX_KEYS_OF_A_TENANT, json_schema_extra=keyed_by("name")),
 ]
-
-
-class Terms(Section):
-    """What a tenant may use, and how much."""
-
-    models: Annotated[
-        tuple[ModelName, ...] | None, Field(min_length=1, max_length=32, json_schema_extra=SET)
-    ] = None
-    """Models the tenant may use: names from spec.models. Absent: all of them."""
-    endpoints: Annotated[
-        tuple[Endpoint, ...] | None, Field(min_length=1, max_length=len(Endpoint), json_schema_extra=SET)
-    ] = None
-    """Endpoints the tenant may call. Absent: all of them."""
-    hosted_tools: HostedTools | None = None
-    """Which tools upstreams may run for the tenant. Absent: none."""
-    guarded_tools: GuardedTools | None = None
-    """Tools that may not be called after a flagged text of a tool. Absent: none."""
-    denied_betas: Annotated[
-        tuple[DeniedBeta, ...] | None, Field(min_length=1, max_length=32, json_schema_extra=SET)
-    ] = None
-    """Features of Anthropic's API that the tenant may not use, by the names of their betas, with or without
-    the date behind them: context-management, effort-2025-11-24. The value of anthropic-beta and the fields of
-    the body that belong to it are left out together, and named in the answer. Absent: all pass."""
-    limits: Quota | None = None
-    """How much the tenant may use as a whole. Exact while all of its connections reach one worker: see
-    spec.loadBalancer.affinity."""
-    key_limits: Quota | None = None
-    """How much may be used with each of its API keys by itself."""
-    model_budgets: Annotated[
-        tuple[ModelBudget, ...] | None,
-        Field(min_length=1, max_length=16, json_schema_extra=keyed_by("model")),
-    ] = None
-    """What may be spent on models, with all of its API keys together."""
-    wait_seconds: Annotated[int, Field(ge=0, le=60)] | None = None
-    """How long a request waits that fits once other requests have given back what they reserved and did not
-    use; 32 of a tenant wait at a time. 0: it is told to come back at once. Absent: 5."""
-    policy: TenantPolicy | None = None
-    """Where the policy for this tenant differs from spec.policy."""
-    policies: Annotated[tuple[PolicyName, ...] | None, Field(min_length=1, max_length=8)] = None
-    """Names from spec.policies that its requests ask for, in this order, once the rules have let them pass.
-    Absent: none."""
-    payloads: PayloadMode | None = None
-    """Whether its requests and answers are stored. Absent: as spec.ledger.payloads says."""
-
-
-#: What a plan says, as a manifest spells it.
-TERMS = (
-    "models",
-    "endpoints",
-    "hostedTools",
-    "guardedTools",
-    "deniedBetas",
-    "limits",
-    "keyLimits",
-    "modelBudgets",
-    "waitSeconds",
-    "policy",
-    "policies",
-    "payloads",
-)
 
 
 class PlanNamespaces(Section):
@@ -223,7 +114,7 @@ class Plan(Terms):
             json_schema_extra=rules(
                 {
                     "rule": "has(self.tenants) || (has(self.limits) && ("
-                    + " || ".join(f"has(self.limits.{name})" for name in _LIMITED)
+                    + " || ".join(f"has(self.limits.{name})" for name in LIMITS)
                     + "))",
                     "message": "spec.plans: perNamespace has tenants, limits that are not empty, or both",
                 }
@@ -310,26 +201,10 @@ class AllowedTenants(Section):
     """By their namespaces."""
 
 
-class Issuer(Section):
+class Issuer(proofgate_schema.jwt.Issuer):
     """Who signs tokens that are believed, and where its keys are."""
 
-    issuer: Claim
-    """The token's `iss`, byte for byte."""
-    audiences: Annotated[tuple[Claim, ...], Field(min_length=1, max_length=8, json_schema_extra=SET)]
-    """One of them has to be in the token's `aud`."""
-    jwks_url: Annotated[str, Field(alias="jwksURL", max_length=512, pattern=_KEY_SET_URL)]
-    """Where the issuer publishes its keys (RFC 7517), over https. The workers fetch it themselves."""
-    algorithms: Annotated[
-        tuple[Algorithm, ...], Field(min_length=1, max_length=len(Algorithm), json_schema_extra=SET)
-    ] = tuple(Algorithm)
-    """Signatures that are accepted."""
-    tenant_claim: Annotated[str, Field(min_length=1, max_length=128, pattern=_TENANT_CLAIM)] = "tenant"
-    """The claim that names the tenant, a name from spec.tenants. It stands at the top of the token; letters,
-    digits and `_ . : / @ -`, so that HAProxy finds it."""
-    leeway_seconds: Annotated[int, Field(ge=0, le=600)] = 60
-    """How far clocks may differ."""
-    refresh_seconds: Annotated[int, Field(ge=10, le=86_400)] = 300
-    """How often jwksURL is read again; sooner when a token names an unknown key."""
+    jwks_url: Annotated[KeySetURL, Field(alias="jwksURL")]
 
 
 class Jwt(Section):
@@ -339,13 +214,3 @@ class Jwt(Section):
         tuple[Issuer, ...], Field(min_length=1, max_length=8, json_schema_extra=keyed_by("issuer"))
     ]
     """Who signs tokens that are believed."""
-
-
-class Cors(Section):
-    """Which web pages may call the gateway from a browser."""
-
-    allowed_origins: Annotated[tuple[Origin, ...], Field(min_length=1, max_length=32, json_schema_extra=SET)]
-    """Origins as browsers send them, such as https://app.example.com: lower case, no path, no default port;
-    or `*` alone."""
-    max_age_seconds: Annotated[int, Field(ge=0, le=86_400)] = 600
-    """How long a browser may remember the answer."""

@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
+from proofgate_schema.urls import AUTHORITY, PORT
 from pydantic import Field
 
-from proofgate_operator.api.fields import AUTHORITY, PORT, SecretKeyRef, Section
+from proofgate_operator.api.fields import SecretKeyRef, Section
 
 #: Its file in the workers, which is JSON and not one line.
 SERVICE_ACCOUNT_KEY_FILE = "service-account.json"

@@ -2,6 +2,7 @@
 
 from typing import Annotated, Any, Literal, TypedDict
 
+from proofgate_schema.fields import MANIFEST
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
@@ -10,12 +11,6 @@ _DNS_SUBDOMAIN = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"
 SECRET_KEY = r"^[-._a-zA-Z0-9]+$"
 #: With a tag, a digest, both or neither. What no registry has, the kubelet says.
 _IMAGE = r"^[a-zA-Z0-9][-a-zA-Z0-9._:/]*(@[a-zA-Z0-9]+:[0-9a-fA-F]{32,128})?$"
-
-LABEL = r"[A-Za-z0-9_]([-A-Za-z0-9_]{0,61}[A-Za-z0-9_])?"
-#: A port from 1 to 65535, or none.
-PORT = r"(:([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5]))?"
-#: A host of a URL and its port. What no pattern tells, `plan.addresses` does.
-AUTHORITY = rf"({LABEL}(\.{LABEL})*\.?|\[[0-9A-Fa-f:.]+\]){PORT}"
 
 
 def rules(*found: dict[str, Any]) -> dict[str, Any]:
@@ -55,11 +50,12 @@ Cidr = Annotated[str, Field(max_length=49, pattern=r"^[0-9A-Fa-f.:]+/[0-9]{1,3}$
 class _Lenient(TypedDict):
     strict: bool
     extra: Literal["ignore"]
+    context: str
 
 
 #: How manifests are read: an API server has judged them, and an older operator reads those of a newer CRD.
 #: Sections that the gateway's file has as well (`proofgate_schema`) are strict by themselves.
-LENIENT: _Lenient = {"strict": False, "extra": "ignore"}
+LENIENT: _Lenient = {"strict": False, "extra": "ignore", "context": MANIFEST}
 
 
 class Section(BaseModel):

@@ -14,14 +14,18 @@ from enum import StrEnum
 from typing import Annotated, Any
 
 from proofgate_schema.analysis import Analysis
+from proofgate_schema.cors import Cors
 from proofgate_schema.limits import Limits
+from proofgate_schema.models import Model
+from proofgate_schema.policy import Policy
 from proofgate_schema.prices import Price
 from proofgate_schema.timeouts import Timeouts
 from pydantic import Field
 
-from proofgate_operator.api.access import AllowedTenants, Cors, Jwt, Plan, TenantOfTheGateway
+from proofgate_operator.api.access import AllowedTenants, Jwt, Plan, TenantOfTheGateway
 from proofgate_operator.api.analysis import ANALYSIS_RULES
 from proofgate_operator.api.auditor import Auditor
+from proofgate_operator.api.cors import CORS_RULES
 from proofgate_operator.api.fields import LENIENT, Section, keyed_by, rules
 from proofgate_operator.api.internal_tls import (
     CLEAR,
@@ -35,10 +39,9 @@ from proofgate_operator.api.keeping import Keeping
 from proofgate_operator.api.ledger import Ledger
 from proofgate_operator.api.load_balancer import LoadBalancer
 from proofgate_operator.api.monitoring import Monitoring
-from proofgate_operator.api.policy import Policy
 from proofgate_operator.api.python_policy import PythonPolicyWithSource
 from proofgate_operator.api.telemetry import TELEMETRY_RULES, Telemetry
-from proofgate_operator.api.upstream import PROVIDER_RULES, Egress, ModelRoute, Provider
+from proofgate_operator.api.upstream import PROVIDER_RULES, Egress, Provider
 from proofgate_operator.api.worker import Worker
 
 MAX_REPLICAS = 64
@@ -78,7 +81,7 @@ class GatewaySpec(Section):
     """Where workers may connect to reach them. Absent: everywhere but link-local addresses and others at
     which clouds keep a machine's metadata, and multicast."""
     models: Annotated[
-        tuple[ModelRoute, ...], Field(min_length=1, max_length=64, json_schema_extra=keyed_by("name"))
+        tuple[Model, ...], Field(min_length=1, max_length=64, json_schema_extra=keyed_by("name"))
     ]
     """Models that clients may name."""
     prices: Annotated[tuple[Price, ...], Field(max_length=64)] = ()
@@ -105,23 +108,7 @@ class GatewaySpec(Section):
         tuple[PythonPolicyWithSource, ...], Field(max_length=16, json_schema_extra=keyed_by("name"))
     ] = ()
     """Policies in Python, or of services elsewhere, for tenants and plans that name them."""
-    cors: Annotated[
-        Cors | None,
-        Field(
-            json_schema_extra=rules(
-                {
-                    "rule": "self.allowedOrigins.size() == 1 ||"
-                    " !self.allowedOrigins.exists(origin, origin == '*')",
-                    "message": "spec.cors.allowedOrigins: '*' allows every origin, so it stands alone",
-                },
-                {
-                    "rule": "!self.allowedOrigins.exists(origin,"
-                    " origin.matches('^(http:.*:80|https:.*:443)$'))",
-                    "message": "spec.cors.allowedOrigins: browsers leave a default port out (RFC 6454)",
-                },
-            )
-        ),
-    ] = None
+    cors: Annotated[Cors | None, Field(json_schema_extra=rules(*CORS_RULES))] = None
     """Which web pages may call the gateway from a browser. Absent: none."""
     ledger: Ledger = Ledger()
     """The record of every exchange."""

@@ -3,13 +3,13 @@ carries it out; workers do not notice it."""
 
 from typing import Annotated, Any
 
+from proofgate_schema.fields import TenantName
 from pydantic import Field
 
 from proofgate_operator.api.access import Time
 from proofgate_operator.api.auditor import AuditorStorage, storage_rules
 from proofgate_operator.api.fields import ResourceName, Section, keyed_by, rules
 from proofgate_operator.api.ledger import SigningKeyRef
-from proofgate_operator.api.upstream import TenantName
 
 #: Five fields, or a word. What no pattern tells, the API server does of a CronJob.
 _SCHEDULE = (

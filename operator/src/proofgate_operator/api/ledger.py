@@ -1,44 +1,16 @@
 """The part of the spec that says how exchanges are recorded. A change replaces the workers one by one."""
 
-from enum import StrEnum
 from typing import Annotated
 
-from proofgate_schema.payloads import Payloads
+import proofgate_schema.ledger
 from pydantic import Field
 
-from proofgate_operator.api.fields import SECRET_KEY, Quantity, SecretKeyRef, SecretRef, Section, rules
+from proofgate_operator.api.fields import SECRET_KEY, SecretKeyRef, SecretRef, Section
 from proofgate_operator.api.volume import LedgerVolume, Volume
 
 #: A schema-less URL. It is a line of every checkpoint and names its signature: no space and no `+` (C2SP
 #: signed-note).
 _LEDGER_ORIGIN = r"^[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9._-]+)*$"
-
-
-class Durability(StrEnum):
-    """What "recorded" means before a byte leaves."""
-
-    WRITTEN = "Written"
-    SYNCED = "Synced"
-
-
-class Rotation(Section):
-    """When a worker's log ends and its next one begins, while it serves. No request notices."""
-
-    size: Annotated[
-        Quantity,
-        Field(
-            json_schema_extra=rules(
-                {
-                    "rule": "quantity(self).compareTo(quantity('1Mi')) >= 0"
-                    " && quantity(self).compareTo(quantity('1Ti')) <= 0",
-                    "message": "spec.ledger.rotation.size must be from 1Mi to 1Ti",
-                }
-            )
-        ),
-    ] = "1Gi"
-    """Of the records in a log, at most: the grain in which evidence can be moved away."""
-    age_seconds: Annotated[int, Field(ge=60, le=31_622_400)] = 86_400
-    """How long a log lasts at most, in seconds: a minute to 366 days."""
 
 
 class SigningKeyRef(SecretKeyRef):
@@ -58,19 +30,9 @@ class ShredKeys(Section):
     has none. It takes none away, and the Secret outlives the gateway."""
 
 
-class Ledger(Section):
+class Ledger(proofgate_schema.ledger.Ledger):
     """The record of every exchange."""
 
-    durability: Durability = Durability.WRITTEN
-    """Written: in the page cache before a byte leaves; survives kill -9. Synced: on disk; survives power
-    loss."""
-    checkpoint_interval_seconds: Annotated[int, Field(ge=1, le=3600)] = 1
-    """Seconds between signed checkpoints while records arrive."""
-    rotation: Rotation = Rotation()
-    """When a worker's log ends and its next one begins. A change rolls the workers."""
-    payloads: Payloads | None = None
-    """Whether requests and answers are stored, and how. Absent: only where a plan or a tenant says so. It
-    rolls the workers only when the first may have any stored, or nobody any more."""
     volume: LedgerVolume = Volume()
     """Where the ledger is kept."""
     origin: Annotated[str | None, Field(min_length=1, max_length=128, pattern=_LEDGER_ORIGIN)] = None

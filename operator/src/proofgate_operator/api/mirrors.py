@@ -3,9 +3,10 @@
 from enum import StrEnum
 from typing import Annotated, Any
 
+from proofgate_schema.urls import PORT
 from pydantic import Field
 
-from proofgate_operator.api.fields import PORT, SET, Cidr, ConfigMapKeyRef, ObjectName, SecretKeyRef, Section
+from proofgate_operator.api.fields import SET, Cidr, ConfigMapKeyRef, ObjectName, SecretKeyRef, Section
 
 _ENDPOINT = rf"^https?://[A-Za-z0-9.-]+{PORT}$"
 

@@ -3,9 +3,10 @@
 from enum import StrEnum
 from typing import Annotated
 
+from proofgate_schema.metrics import Metrics
 from pydantic import Field
 
-from proofgate_operator.api.fields import SET, ResourceName, Section
+from proofgate_operator.api.fields import SET, ResourceName
 
 
 class PodMonitors(StrEnum):
@@ -15,7 +16,7 @@ class PodMonitors(StrEnum):
     NEVER = "Never"
 
 
-class Monitoring(Section):
+class Monitoring(Metrics):
     """What Prometheus is told of the gateway's pods."""
 
     pod_monitors: PodMonitors = PodMonitors.AUTO
@@ -32,6 +33,3 @@ class Monitoring(Section):
     )
     """Namespaces whose pods may read metrics. Pods of the gateway's own namespace with the label
     proofgate.dev/monitoring: "true" always may."""
-    label_sets: Annotated[int, Field(ge=1, le=100_000)] = 1000
-    """Combinations of a tenant, a model and its provider with series of their own on each worker. What comes
-    beyond counts for the tenant (other)."""

@@ -3,9 +3,10 @@
 from enum import StrEnum
 from typing import Annotated
 
+from proofgate_schema.urls import AUTHORITY
 from pydantic import Field
 
-from proofgate_operator.api.fields import AUTHORITY, Section, rules
+from proofgate_operator.api.fields import Section, rules
 from proofgate_operator.api.pod_template import OpenObject
 
 _NAME = r"^[a-z0-9]+(-[a-z0-9]+)*$"

@@ -2,9 +2,10 @@
 
 from typing import Annotated, Any
 
+from proofgate_schema.urls import PORT
 from pydantic import Field
 
-from proofgate_operator.api.fields import PORT, SET, Cidr, ConfigMapKeyRef, SecretKeyRef, Section
+from proofgate_operator.api.fields import SET, Cidr, ConfigMapKeyRef, SecretKeyRef, Section
 
 _URL = rf"^otlp\+https?://[A-Za-z0-9.-]+{PORT}(/[A-Za-z0-9._~/-]*)?$"
 

@@ -4,23 +4,17 @@ Workers take on a change of them while they run.
 """
 
 from collections.abc import Iterator
-from enum import StrEnum
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
-from proofgate_schema.providers import ProviderLimits
-from proofgate_schema.timeouts import ProviderTimeouts
+import proofgate_schema.providers
+from proofgate_schema.urls import AUTHORITY, LABEL, PORT
 from pydantic import Field
 
 from proofgate_operator.api.auth import AUTH_RULES, Auth, provider_types_rules
 from proofgate_operator.api.fields import (
-    AUTHORITY,
-    LABEL,
-    PORT,
     SET,
     Cidr,
     ConfigMapKeyRef,
-    ModelName,
-    ResourceName,
     SecretKeyRef,
     SecretRef,
     Section,
@@ -28,26 +22,11 @@ from proofgate_operator.api.fields import (
 )
 from proofgate_operator.api.static_fields import STATIC_RULES, BodyFields, Headers
 
-#: The path is printable ASCII without a query or fragment: a request's own path is appended.
-_HTTP_URL = rf'^https?://{AUTHORITY}(/[!-"$->@-~]*)?$'
-
 #: Files of a provider in the workers that are PEM, and not one line.
 CA_FILE = "ca.crt"
 CLIENT_CERTIFICATE_FILE = "client.crt"
 CLIENT_KEY_FILE = "client.key"
 PEM_FILES = frozenset((CA_FILE, CLIENT_CERTIFICATE_FILE, CLIENT_KEY_FILE))
-
-Beta = Annotated[str, Field(min_length=1, max_length=64, pattern="^[a-z0-9][-a-z0-9]*$")]
-
-#: A name from spec.tenants, or namespace and name of a GatewayTenant.
-TenantName = Annotated[
-    str,
-    Field(
-        min_length=1,
-        max_length=317,
-        pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(/[a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$",
-    ),
-]
 
 #: A host name, an address or a range, one port of either, or everything.
 NoProxyEntry = Annotated[
@@ -58,11 +37,6 @@ NoProxyEntry = Annotated[
         pattern=rf"^(\*|(\*?\.)?{LABEL}(\.{LABEL})*\.?{PORT}|\[[0-9A-Fa-f:.]+\]{PORT}"
         r"|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*|[0-9A-Fa-f:.]+/[0-9]{1,3})$",
     ),
-]
-
-#: An ARN of Amazon Bedrock is a model's name, too. A `*` is what that of the model's own name stands for.
-UpstreamModelName = Annotated[
-    str, Field(min_length=1, max_length=256, pattern=r"^[-a-zA-Z0-9._:/@]*[*]?[-a-zA-Z0-9._:/@]*$")
 ]
 
 #: Rules over the fields of one provider.
@@ -135,78 +109,15 @@ class ProviderTls(Section):
                 yield "tls.clientCertificateSecretRef", file, SecretKeyRef(name=client.name, key=key)
 
 
-class Provider(Section):
+class Provider(proofgate_schema.providers.Provider):
     """An upstream that answers model requests."""
 
-    name: ResourceName
-    """Name that models refer to."""
-    type: Literal["OpenAI", "AzureOpenAI", "Anthropic", "Gemini", "Bedrock", "VertexAI"]
-    """Protocol of the upstream. OpenAI is that of vLLM, Ollama and many others, too; AzureOpenAI is the same
-    with Azure's field for the key (models are named by their deployments; see api). Bedrock is Amazon's:
-    Converse for clients of chat completions, and Claude models as they are for clients of Anthropic's API.
-    VertexAI is Google Cloud's: Gemini as of type Gemini, and Claude models as of type Anthropic."""
-    base_url: Annotated[str | None, Field(alias="baseURL", max_length=512, pattern=_HTTP_URL)] = None
-    """Where the API begins, for example https://api.openai.com/v1, https://RESOURCE.openai.azure.com/openai/v1
-    (with api Deployments without the v1),
-    https://api.anthropic.com/v1, https://generativelanguage.googleapis.com/v1beta or
-    https://bedrock-runtime.REGION.amazonaws.com (or that of a VPC endpoint). No user name, query or
-    fragment. Every type needs one but VertexAI, where it is https://LOCATION-aiplatform.googleapis.com/v1
-    (https://aiplatform.googleapis.com/v1 of the location global) unless it is set."""
     auth: Annotated[Auth | None, Field(json_schema_extra=rules(*AUTH_RULES))] = None
     """How workers authenticate there. Absent: the upstream wants no credentials. Types Bedrock and VertexAI
     need it."""
     tls: ProviderTls | None = None
     """Whom workers trust there, and what they show. Mounted, and used when it changes, as keys are; while a
     part is missing, nothing is sent there."""
-    region: Annotated[str | None, Field(max_length=32, pattern=r"^[a-z]{2,}(-[a-z0-9]+)+$")] = None
-    """The region of AWS that requests are signed for, for example us-east-1. With auth of AWS it has to be
-    there."""
-    project: Annotated[str | None, Field(max_length=64, pattern=r"^[a-z0-9][-a-z0-9.:]*$")] = None
-    """The id of the project of Google Cloud whose models an upstream of type VertexAI has."""
-    location: Annotated[str | None, Field(max_length=32, pattern=r"^[a-z]+(-[a-z0-9]+)*$")] = None
-    """Where they are: a region, for example europe-west1, or global."""
-    api: Literal["V1", "Deployments"] = "V1"
-    """Which form of Azure's API an upstream of type AzureOpenAI has. V1 names the deployment in the body,
-    Deployments in the path, as /deployments/NAME/chat/completions?api-version=VERSION."""
-    api_version: (
-        Annotated[str, Field(max_length=32, pattern=r"^20[0-9]{2}-[0-9]{2}-[0-9]{2}(-preview)?$")] | None
-    ) = None
-    """The version of Azure's API that requests name with api Deployments, for example 2024-10-21."""
-    arn_in_path: Literal["Encoded", "Literal"] = "Encoded"
-    """How a model that is named by an ARN stands in the path of a request to an upstream of type Bedrock: as
-    one segment, percent-encoded, as AWS's own clients write it, or with its colons and slashes as they are,
-    which some application inference profiles were said to want."""
-    stream_usage: Literal["Ask", "Leave"] = "Ask"
-    """Whether a stream is asked for its usage when the client does not ask. Leave is for an upstream that
-    refuses stream_options."""
-    responses: Literal["Auto", "Native", "Translated"] = "Auto"
-    """How Responses reach an upstream of type OpenAI or AzureOpenAI. Native: at its own /responses.
-    Translated: as chat completions, for one that has no /responses. Auto: Translated at hosts that are known
-    to have none (Google's, Mistral's, Cohere's and MiniMax's APIs), Native elsewhere."""
-    untranslatable_fields: Literal["Refuse", "Drop"] = "Refuse"
-    """What becomes of a field of a request that the upstream's API has no counterpart for, where the client
-    speaks another one. Refuse: the request is refused, and the field named. Drop: it is left out, and named
-    in the answer."""
-    anthropic_betas: Annotated[tuple[Beta, ...] | None, Field(max_length=32, json_schema_extra=SET)] = None
-    """The only values of the header anthropic-beta that clients may send to an upstream of type Anthropic,
-    Bedrock or VertexAI; others are left out, with the fields of the body that belong to them, and named in
-    the answer. Absent: all pass."""
-    objects_of: TenantName | None = None
-    """The tenant whose files and batches (/v1/files, /v1/batches) this upstream keeps: a name from
-    spec.tenants, or NAMESPACE/NAME of a GatewayTenant. For type OpenAI, and AzureOpenAI with api V1. Whoever
-    has its key sees them, so no other tenant may ask for any there, and the key should be of a project of its
-    own. A tenant has one such upstream. Absent: it keeps nobody's."""
-    max_concurrent_requests: Annotated[int, Field(ge=1, le=100_000)] | None = None
-    """Requests that each worker may have under way there at a time. What is over goes to another upstream of
-    its model, or is refused. Absent: any number."""
-    min_idle_connections: Annotated[int, Field(ge=0, le=64)] = 0
-    """Connections that each worker keeps ready there, so that a request after a silence does not wait for its
-    name, TCP and TLS. 0: none is made before it is needed, for an upstream sees those that nobody uses,
-    too. Of HTTP/2 one session counts as all of them."""
-    http: Literal["Auto", "Http1", "Http2"] = "Http1"
-    """Which HTTP is spoken there. Auto: HTTP/2 where the upstream chooses it in TLS (ALPN), and HTTP/1.1
-    elsewhere. Http2: nothing but HTTP/2; requests fail that find an upstream without it. With an http:// URL
-    it is spoken without asking (prior knowledge)."""
     headers: Headers = ()
     """Header fields of every request to it."""
     body_fields: BodyFields | None = None
@@ -214,12 +125,6 @@ class Provider(Section):
     OpenRouter: at most 16, and none that the workers read themselves (model, max_tokens, tools and the like).
     They take the place of a client's own, which are named in the answer. No secrets: they stand in a
     ConfigMap."""
-    limits: ProviderLimits | None = None
-    """What the upstream allows in a minute: each worker keeps to it by itself, so of several each gets its
-    part of what the key has. What is over goes to another upstream of its model, or is refused and told when
-    to come back."""
-    timeouts: ProviderTimeouts | None = None
-    """Time limits for this upstream alone, for example one whose models think long before they answer."""
 
     def secrets(self) -> Iterator[tuple[str, str, SecretKeyRef]]:
         """Return each entry of a Secret that it needs: its field, its file in workers, and where it is."""
@@ -272,61 +177,3 @@ class Egress(Section):
         """Return each entry of a Secret that it needs, as those of a proxy."""
         if self.proxy is not None:
             yield from self.proxy.secrets()
-
-
-class Fallback(Section):
-    """An upstream that serves a model when others did not."""
-
-    provider: ResourceName
-    """The provider: a name from spec.providers."""
-    upstream_model: UpstreamModelName | None = None
-    """Name the provider knows the model by. A `*` is what that of the model's name stands for. Absent: the
-    same name."""
-
-
-class Route(Fallback):
-    """An upstream that serves a share of a model's requests."""
-
-    weight: Annotated[int, Field(ge=1, le=1_000_000)] = 1
-    """Its share, in proportion to the sum of the weights."""
-
-
-class FallbackReason(StrEnum):
-    """What sends a request on to the next upstream."""
-
-    UNREACHABLE = "Unreachable"
-    RATE_LIMITED = "RateLimited"
-    OVERLOADED = "Overloaded"
-    TIMEOUT = "Timeout"
-    SERVER_ERROR = "ServerError"
-    UNAUTHORIZED = "Unauthorized"
-    CONTEXT_LENGTH = "ContextLength"
-
-
-class ModelRoute(Section):
-    """A model that clients may name."""
-
-    name: ModelName
-    """Name in the client's request. With `*` at its end it stands for all names that begin so and are not in
-    spec.models themselves; of several, the longest."""
-    provider: ResourceName | None = None
-    """The provider that serves it: a name from spec.providers. In its place, routes name several."""
-    upstream_model: UpstreamModelName | None = None
-    """Name the provider knows it by. A `*` is what that of the model's name stands for. Absent: the same
-    name."""
-    routes: Annotated[tuple[Route, ...], Field(max_length=8)] = ()
-    """Providers that share its requests, in the place of provider. Each takes what failed at another."""
-    fallbacks: Annotated[tuple[Fallback, ...], Field(max_length=8)] = ()
-    """Providers for requests that failed everywhere else, tried in this order."""
-    fallback_on: Annotated[tuple[FallbackReason, ...], Field(max_length=7, json_schema_extra=SET)] = (
-        FallbackReason.UNREACHABLE,
-        FallbackReason.RATE_LIMITED,
-        FallbackReason.OVERLOADED,
-    )
-    """For what a request goes to the next provider. Unreachable: not all of it could be sent. RateLimited:
-    429. Overloaded: 408, 503 or 529. Unauthorized: 401 or 403, the gateway's key is not accepted.
-    ContextLength: the prompt is too long for the model. Timeout (no answer in time) and ServerError (500,
-    502, 504, or an end in place of an answer): it may be answered, and paid for, twice."""
-    max_output_tokens: Annotated[int, Field(ge=1, le=1_000_000)] = 4096
-    """What a request that sets no maximum reserves of a tenant's token limits for its answer: the most tokens
-    that its provider gives an answer, if limits and budgets are to hold beforehand."""

@@ -86,7 +86,7 @@ def plan(gateway: Gateway, keeping: Keeping, key: str, known: int | None) -> str
     state has had; None: it begins."""
     first: Manifest = {"begin": True} if known is None else {"known": known}
     # A worker that runs begins a log at least as often, however idle it is.
-    quiet = gateway.spec.ledger.rotation.age_seconds // _DAY_SECONDS + _GRACE_DAYS
+    quiet = int(gateway.spec.ledger.rotation.seconds) // _DAY_SECONDS + _GRACE_DAYS
     whole = {"digest": digest(keeping), "keeper": key, **first, "quietDays": quiet, **_said(keeping)}
     return json.dumps(whole, sort_keys=True, separators=(",", ":"))
 

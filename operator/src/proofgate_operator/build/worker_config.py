@@ -7,11 +7,13 @@ import hashlib
 
 import yaml
 from proofgate_schema.limits import Limits
+from proofgate_schema.terms import TERMS
 
-from proofgate_operator.api.access import PLAN_ATTACHMENT, TERMS, Plan, Tenant
+from proofgate_operator.api.access import PLAN_ATTACHMENT, Plan, Tenant
 from proofgate_operator.api.auth import Auth
 from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.api.quantity import whole
+from proofgate_operator.api.static_fields import ProviderHeader
 from proofgate_operator.api.telemetry import Telemetry
 from proofgate_operator.api.upstream import (
     CA_FILE,
@@ -130,70 +132,38 @@ def _auth(provider: Provider, auth: Auth) -> Manifest:
     return content
 
 
+def _provider(provider: Provider) -> Manifest:
+    """Return what the file says of a provider: files in the place of Secrets."""
+    content = provider.as_written()
+    for name in ("auth", "tls", "headers"):
+        content.pop(name, None)
+    if provider.auth is not None:
+        content["auth"] = _auth(provider, provider.auth)
+    if provider.tls is not None:
+        content |= _tls(provider)
+    if provider.headers:
+        content["headers"] = [_header(provider, header) for header in provider.headers]
+    return content
+
+
+def _header(provider: Provider, header: ProviderHeader) -> Manifest:
+    if header.secret_ref is None:
+        return {"name": header.name, "value": header.value}
+    return {"name": header.name, "valueFile": f"{CONFIG_FOLDER}/{provider_file(provider, header.file)}"}
+
+
 def worker_config(gateway: Gateway, memory: int, defaults: Defaults) -> Manifest:
     """Return the content of the workers' configuration file; `memory` is the smallest worker's, in bytes."""
     spec = gateway.spec
-    providers = []
-    for provider in spec.providers:
-        entry: Manifest = {
-            "name": provider.name,
-            "type": provider.type,
-            **({} if provider.base_url is None else {"baseURL": provider.base_url}),
-            "streamUsage": provider.stream_usage,
-            "untranslatableFields": provider.untranslatable_fields,
-        }
-        if provider.auth is not None:
-            entry["auth"] = _auth(provider, provider.auth)
-        if provider.tls is not None:
-            entry |= _tls(provider)
-        if provider.type == "Bedrock":
-            entry["arnInPath"] = provider.arn_in_path
-        if provider.responses != "Auto":
-            entry["responses"] = provider.responses
-        if provider.api_version is not None:
-            entry |= {"api": provider.api, "apiVersion": provider.api_version}
-        if provider.type == "VertexAI":
-            entry |= {"project": provider.project, "location": provider.location}
-        if provider.region is not None:
-            entry["region"] = provider.region
-        if provider.anthropic_betas is not None:
-            entry["anthropicBetas"] = list(provider.anthropic_betas)
-        if provider.objects_of is not None:
-            entry["objectsOf"] = provider.objects_of
-        if provider.max_concurrent_requests is not None:
-            entry["maxConcurrentRequests"] = provider.max_concurrent_requests
-        if provider.min_idle_connections:
-            entry["minIdleConnections"] = provider.min_idle_connections
-        if provider.http != "Http1":
-            entry["http"] = provider.http
-        if provider.headers:
-            entry["headers"] = [
-                {"name": header.name, "value": header.value}
-                if header.secret_ref is None
-                else {
-                    "name": header.name,
-                    "valueFile": f"{CONFIG_FOLDER}/{provider_file(provider, header.file)}",
-                }
-                for header in provider.headers
-            ]
-        if provider.body_fields:
-            entry["bodyFields"] = provider.body_fields
-        if provider.limits is not None:
-            entry["limits"] = provider.limits.as_written()
-        if provider.timeouts is not None:
-            entry["timeouts"] = provider.timeouts.as_written()
-        providers.append(entry)
+    recorded = spec.ledger.as_written()
     content: Manifest = {
         "ledger": {
             "name": gateway.ledger_name,
             "directory": LEDGER_FOLDER,
-            "durability": spec.ledger.durability.value,
-            "checkpointIntervalSeconds": spec.ledger.checkpoint_interval_seconds,
+            "durability": recorded["durability"],
+            "checkpointIntervalSeconds": recorded["checkpointIntervalSeconds"],
             "signingKeyFile": f"{CONFIG_FOLDER}/ledger/{SIGNING_KEY}",
-            "rotation": {
-                "bytes": whole(spec.ledger.rotation.size),
-                "seconds": spec.ledger.rotation.age_seconds,
-            },
+            "rotation": recorded["rotation"],
             "heldCheckpoints": {"directory": HELD_FOLDER, "keptBy": "Operator"},
             **({} if spec.ledger.shred_keys is None else {"shredKeysDirectory": SHRED_KEYS_FOLDER}),
         },
@@ -203,7 +173,7 @@ def worker_config(gateway: Gateway, memory: int, defaults: Defaults) -> Manifest
             "listen": listen(ADMIN_PORT, defaults),
             "tokenFile": f"{CONFIG_FOLDER}/admin/{ADMIN_TOKEN}",
         },
-        "providers": providers,
+        "providers": [_provider(provider) for provider in spec.providers],
         "models": [model.as_written() for model in spec.models],
         **_plans(gateway),
         "tenants": [_tenant(tenant) for tenant in spec.tenants],
@@ -272,7 +242,6 @@ def _telemetry(telemetry: Telemetry) -> Manifest:
         {"name": header.name, "valueFile": f"{CONFIG_FOLDER}/{TELEMETRY_FOLDER}/{file}"}
         for header, (_, file, _) in zip(telemetry.headers, telemetry.secrets(), strict=True)
     ]
-    content["resourceAttributes"] = {one.name: one.value for one in telemetry.resource_attributes}
     return content
 
 

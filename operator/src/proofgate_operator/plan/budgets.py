@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from proofgate_schema.models import Model
 from proofgate_schema.prices import Price
-from proofgate_schema.terms import Quota
+from proofgate_schema.terms import Quota, Terms
 
-from proofgate_operator.api.access import Plan, Terms
+from proofgate_operator.api.access import Plan
 from proofgate_operator.api.gateway import Gateway, GatewaySpec
-from proofgate_operator.api.upstream import ModelRoute
 
 
 def budgets_note(gateway: Gateway) -> str | None:
@@ -60,24 +60,24 @@ def _counted(spec: GatewaySpec, terms: Terms) -> set[str]:
     quotas = [quota for quota in (terms.limits, terms.key_limits, _shared(terms)) if quota is not None]
     if any(quota.dollars_per_day or quota.dollars_per_month for quota in quotas):
         return set(terms.models if terms.models is not None else (route.name for route in spec.models))
-    return {budget.model for budget in terms.model_budgets or ()}
+    return {budget.model for budget in terms.model_budgets}
 
 
 def _shared(terms: Terms) -> Quota | None:
     return terms.shared_limits if isinstance(terms, Plan) else None
 
 
-def _unpriced(spec: GatewaySpec, model: ModelRoute) -> str | None:
+def _unpriced(spec: GatewaySpec, model: Model) -> str | None:
     """Return the provider where a model has no price."""
     return next((provider for provider, name in _places(model) if not _has_price(spec, provider, name)), None)
 
 
-def _priced(spec: GatewaySpec, model: ModelRoute) -> bool:
+def _priced(spec: GatewaySpec, model: Model) -> bool:
     """Return whether a model has a price at any of its providers."""
     return any(_has_price(spec, provider, name) for provider, name in _places(model))
 
 
-def _places(model: ModelRoute) -> Iterator[tuple[str, str]]:
+def _places(model: Model) -> Iterator[tuple[str, str]]:
     """Yield the providers of a model, with the name that each knows it by."""
     for place in (*model.routes, *model.fallbacks):
         yield place.provider, place.upstream_model or model.name

@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from itertools import accumulate
 from re import _parser  # type: ignore[attr-defined]
 
+from proofgate_schema.policy import ActionOverride, Policy, Rule
+
 from proofgate_operator.api.gateway import Gateway
-from proofgate_operator.api.policy import ActionOverride, Policy, Rule
 from proofgate_operator.plan.pack_rules import PACK_RULES
 from proofgate_operator.plan.problems import Problem
 
@@ -64,7 +65,7 @@ def _unknown(
 def _rule_faults(rule: Rule) -> Iterator[str]:
     if not rule.reason.strip() or not rule.reason.isprintable():
         yield ".reason: it is no line of printable characters"
-    if any(literal != literal.lower() for literal in rule.literals or ()):
+    if any(literal != literal.lower() for literal in rule.literals):
         yield ".literals: they are compared with text in lower case: write them so"
     fault = regex_fault(rule.regex) if rule.regex else None
     if fault:

@@ -1,5 +1,7 @@
 """The claims of a gateway's ledger: which there are to be, and whether evidence can be written to them."""
 
+from proofgate_schema.terms import Quota
+
 from proofgate_operator.api.conditions import Condition, ConditionStatus, ConditionType
 from proofgate_operator.api.gateway import MAX_REPLICAS, Gateway
 from proofgate_operator.api.load_balancer import Affinity
@@ -100,7 +102,9 @@ def obstacle(gateway: Gateway, seen: Observed) -> str | None:
 def limits_note(gateway: Gateway) -> str | None:
     """Return what limits mean where workers do not see at once what others granted; None where they do."""
     spec = gateway.spec
-    if spec.replicas == 1 or not any(tenant.limits or tenant.key_limits for tenant in spec.tenants):
+    if spec.replicas == 1 or not any(
+        quota != Quota() for tenant in spec.tenants for quota in (tenant.limits, tenant.key_limits)
+    ):
         return None
     alone = spec.ledger.volume.mode is VolumeMode.PER_WORKER
     if spec.load_balancer.affinity is Affinity.NONE:

@@ -1,0 +1,13 @@
+"""What the API server refuses of `cors` besides single fields."""
+
+#: Rules over the fields of the section.
+CORS_RULES = (
+    {
+        "rule": "self.allowedOrigins.size() == 1 || !self.allowedOrigins.exists(origin, origin == '*')",
+        "message": "spec.cors.allowedOrigins: '*' allows every origin, so it stands alone",
+    },
+    {
+        "rule": "!self.allowedOrigins.exists(origin, origin.matches('^(http:.*:80|https:.*:443)$'))",
+        "message": "spec.cors.allowedOrigins: browsers leave a default port out (RFC 6454)",
+    },
+)

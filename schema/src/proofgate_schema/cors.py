@@ -1,0 +1,34 @@
+"""The section `cors`: which web pages may call the gateway."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+
+from proofgate_schema.annotations import SET, Kubernetes
+from proofgate_schema.fields import NonEmptyListed
+from proofgate_schema.section import Section
+from proofgate_schema.urls import WebOrigin
+
+
+def _any_origin_alone(origins: tuple[str, ...]) -> tuple[str, ...]:
+    if "*" in origins and len(origins) > 1:
+        raise ValueError("'*' allows every origin: remove the others, or '*'")
+    return origins
+
+
+class Cors(Section):
+    """Which web pages may call the gateway from a browser. Without this section none may."""
+
+    allowed_origins: Annotated[
+        NonEmptyListed[WebOrigin],
+        Field(max_length=32),
+        AfterValidator(_any_origin_alone),
+        SET,
+        Kubernetes("an API server knows lengths alone", {"minItems": 1}),
+    ]
+    """Origins as browsers send them, such as https://app.example.com: lower case, no path, no default port;
+    or `*` alone."""
+    max_age_seconds: Annotated[int, Field(ge=0, le=86_400)] = 600
+    """How long a browser may remember the answer."""

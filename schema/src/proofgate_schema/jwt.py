@@ -1,0 +1,64 @@
+"""The section `jwt`: JSON Web Tokens in the place of API keys."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field
+
+from proofgate_schema.annotations import SET, Kubernetes
+from proofgate_schema.fields import NonEmptyListed
+from proofgate_schema.section import Section
+from proofgate_schema.urls import KeySetURL
+
+# Asymmetric only: with HS256, whoever can check a token can make one (RFC 8725, section 3.1).
+Algorithm = Literal["RS256", "ES256", "EdDSA"]
+
+
+def _claim(text: str) -> str:
+    if not re.fullmatch(r"[!-~]{1,512}", text):
+        raise ValueError("write 1 to 512 printable ASCII characters without spaces, as in the token")
+    return text
+
+
+def _at_most(items: int, reason: str) -> Kubernetes:
+    return Kubernetes(reason, {"minItems": 1, "maxItems": items})
+
+
+Claim = Annotated[
+    str,
+    AfterValidator(_claim),
+    Kubernetes(
+        "an API server checks patterns and lengths",
+        {"minLength": 1, "maxLength": 512, "pattern": r"^[!-~]+$"},
+    ),
+]
+
+
+class Issuer(Section):
+    """Who signs tokens that are believed."""
+
+    issuer: Claim
+    """The token's `iss`, byte for byte."""
+    audiences: Annotated[NonEmptyListed[Claim], SET, _at_most(8, "the object has to fit into etcd")]
+    """One of them has to be in the token's `aud`."""
+    jwks_url: Annotated[KeySetURL | None, Field(alias="jwksURL")] = None
+    """Where the issuer publishes its keys (RFC 7517), over https. The workers fetch it themselves.
+    The gateway's file takes http on loopback as well, or jwksFile in its place."""
+    algorithms: Annotated[NonEmptyListed[Algorithm], SET, _at_most(3, "each once")] = (
+        "RS256",
+        "ES256",
+        "EdDSA",
+    )
+    """Signatures that are accepted."""
+    tenant_claim: Annotated[
+        Claim,
+        Kubernetes("HAProxy finds it", {"maxLength": 128, "pattern": r"^[A-Za-z0-9_.:/@-]+$"}),
+    ] = "tenant"
+    """The claim that names the tenant, a name from `tenants`. It stands at the top of the token. In a cluster
+    it has at most 128 letters, digits and `_ . : / @ -`, so that HAProxy finds it."""
+    leeway_seconds: Annotated[int, Field(ge=0, le=600)] = 60
+    """How far clocks may differ."""
+    refresh_seconds: Annotated[int, Field(ge=10, le=86_400)] = 300
+    """How often jwksURL is read again; sooner when a token names an unknown key."""

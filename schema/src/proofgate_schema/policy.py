@@ -1,0 +1,238 @@
+"""The section `policy`: which rules look at prompts and answers, and what follows when one matches."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field
+
+from proofgate_schema.annotations import SET, Kubernetes, WorkerOnly
+from proofgate_schema.fields import WHOLE_NUMBER, Listed, Name, keyed_by, of_files
+from proofgate_schema.section import Section
+
+Mode = Literal["Enforce", "DryRun"]
+Action = Literal["Block", "Redact", "Mask", "Flag"]
+#: `Off` would be a boolean in YAML 1.1.
+OverrideAction = Literal["Block", "Redact", "Mask", "Flag", "Ignore"]
+Scope = Literal[
+    "Instructions",
+    "User",
+    "Assistant",
+    "ToolDescription",
+    "ToolArguments",
+    "ToolResult",
+    "Other",
+    "Answer",
+]
+Target = Literal["Request", "Response", "Both"]
+View = Literal["Folded", "Text"]
+Check = Literal["Luhn", "Mod97", "Ssn", "Ipv4", "Entropy", "Mixed", "GitHub", "Jwt"]
+Attachments = Literal["ScanText", "Skip"]
+
+#: The built-in sets of rules. A worker asks its core for them.
+PACKS = (
+    "exfiltration",
+    "instruction-likeness",
+    "jailbreak",
+    "obfuscation",
+    "pii",
+    "prompt-injection",
+    "secrets",
+)
+_FITS = "the object has to fit into etcd"
+
+
+def _at_most(items: int, reason: str = _FITS) -> Kubernetes:
+    return Kubernetes(reason, {"maxItems": items})
+
+
+def _checked(*rules: dict[str, Any]) -> Kubernetes:
+    return Kubernetes("an API server checks rules", {"x-kubernetes-validations": list(rules)})
+
+
+def _rule_id(text: str) -> str:
+    if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", text) or len(text) > 64:
+        raise ValueError("an id is kebab-case: lower-case letters, digits and single '-', at most 64")
+    return text
+
+
+def _sentence(text: str) -> str:
+    if not text.strip() or len(text) > 256 or not text.isprintable():
+        raise ValueError("write one line of 1 to 256 characters: clients read it")
+    return text
+
+
+def _entry(text: str) -> str:
+    if not text.strip() or len(text) > 256:
+        raise ValueError("write 1 to 256 characters, not only blanks")
+    return text
+
+
+def _literal(text: str) -> str:
+    if not text or len(text) > 256 or text != text.lower():
+        raise ValueError("write 1 to 256 characters in lower case: it is compared with the folded text")
+    return text
+
+
+def _text(longest: int, pattern: str) -> Kubernetes:
+    return Kubernetes(
+        "an API server checks patterns and lengths",
+        {"minLength": 1, "maxLength": longest, "pattern": pattern},
+    )
+
+
+Pack = Annotated[Name, Kubernetes("an API server knows the packs of its CRD", {"enum": list(PACKS)})]
+RuleId = Annotated[str, AfterValidator(_rule_id), _text(64, r"^[a-z0-9]+(-[a-z0-9]+)*$")]
+LowerCaseText = Annotated[str, of_files(_literal), _text(128, r"^[^A-Z]+$")]
+AllowedText = Annotated[str, of_files(_entry), _text(256, r"\S")]
+Threshold = Annotated[int, Field(ge=1, le=100_000)]
+
+
+class Examples(Section):
+    """Texts that `proofgate policy test` tries a rule on."""
+
+    match: Listed[str] = ()
+    """Texts that the rule has to match."""
+    no_match: Listed[str] = ()
+    """Texts that it must not match."""
+
+
+class Rule(Section):
+    """A rule of one's own."""
+
+    id: RuleId
+    """Kebab-case, unlike every other rule's, also those of the packs in use."""
+    reason: Annotated[str, of_files(_sentence), _text(256, r"^[^\x00-\x1f\x7f]+$")]
+    """One sentence that the client is shown."""
+    target: Target = "Both"
+    """Request: prompts. Response: answers. Both."""
+    view: View = "Folded"
+    """What the regex sees. Text: the text as it is. Folded: in NFKC and lower case, look-alikes as ASCII,
+    white space as one blank, words without markup in them."""
+    literals: Annotated[
+        Listed[LowerCaseText],
+        Kubernetes("a rule asks whether there are any", {"default": None, "minItems": 1, "maxItems": 32}),
+    ] = ()
+    """Texts in lower case, looked for in the folded copy. Beside a regex: a match has to hold one of them."""
+    regex: Annotated[str, Kubernetes(_FITS, {"minLength": 1, "maxLength": 1024})] | None = None
+    """A regular expression that both Rust's `regex` and Python's `re` read, without flags, anchors and
+    look-around. Its longest match is bounded, at most 1024 bytes: {0,80} in place of *. A group
+    `(?<value>...)` is what the rule is about: only that is redacted."""
+    check: Check | None = None
+    """A further condition on what matched."""
+    score: Annotated[int, Field(ge=0, le=1000)] = 100
+    """What a match adds to the score of its message, once."""
+    action: Action = "Block"
+    """Block: the exchange is denied. Redact: the matched text is replaced. Mask: in a request it is
+    replaced by a placeholder, which is put back in the answer; an answer is not changed. Flag: it is
+    recorded."""
+    examples: Annotated[Examples, WorkerOnly("`proofgate policy test` reads files")] = Examples()
+    """What `proofgate policy test` tries the rule on."""
+
+
+RuleWithSomething = Annotated[
+    Rule,
+    _checked(
+        {
+            "rule": "has(self.literals) || has(self.regex)",
+            "message": "spec.policy.rules: a rule needs literals, a regex, or both",
+        }
+    ),
+]
+
+
+class ActionOverride(Section):
+    """What some rules do instead of what they do by themselves.
+
+    Of several entries for one rule, one that names the rule goes before one that names its pack, then one
+    with scopes before one without, then the later one.
+    """
+
+    packs: Annotated[Listed[Pack], SET, _at_most(len(PACKS), "each once")] = ()
+    """Packs whose rules are meant. Those that are signs at most flag, whatever the action is; the pack
+    instruction-likeness can be flagged and ignored only."""
+    rules: Annotated[Listed[RuleId], SET, _at_most(128)] = ()
+    """Ids of rules that are meant, from the packs in use or `policy.rules`."""
+    scopes: Annotated[Listed[Scope], SET, _at_most(8, "each once")] = ()
+    """Where they do it. Without any: wherever they look."""
+    action: OverrideAction
+    """What they do. Ignore: they do not look there."""
+
+
+OverrideOfSomething = Annotated[
+    ActionOverride,
+    _checked(
+        {
+            "rule": "(has(self.packs) && size(self.packs) > 0) || (has(self.rules) && size(self.rules) > 0)",
+            "message": "an entry of actions names packs, rules, or both",
+        },
+        {
+            "rule": "self.action in ['Flag', 'Ignore']"
+            " || !((has(self.packs) && 'instruction-likeness' in self.packs)"
+            " || (has(self.rules) && 'instruction-likeness' in self.rules))",
+            "message": "instruction-likeness is a learned score and can only flag: set action to Flag or"
+            " Ignore, or take instruction-likeness out of this entry",
+        },
+    ),
+]
+
+
+class Allow(Section):
+    """What no rule matches."""
+
+    values: Annotated[Listed[AllowedText], SET, _at_most(128)] = ()
+    """Values as they stand, such as a key of a test system."""
+    domains: Annotated[Listed[AllowedText], SET, _at_most(128)] = ()
+    """Domains whose mail addresses and URLs, and those of domains below them, only `secrets` matches."""
+    patterns: Annotated[Listed[AllowedText], SET, _at_most(128)] = ()
+    """Patterns of mail addresses and URLs that only `secrets` matches. * stands for any characters."""
+
+
+class Policy(Section):
+    """The rules that look at prompts and answers."""
+
+    packs: Annotated[Listed[Pack], SET, _at_most(len(PACKS), "each once")] = ()
+    """Built-in sets of rules. prompt-injection, jailbreak, exfiltration and obfuscation flag. secrets
+    redacts, and blocks live keys of users. pii masks what users and assistants say, and ignores tools.
+    instruction-likeness flags by a learned score."""
+    mode: Mode = "Enforce"
+    """DryRun: everything is evaluated and recorded, nothing is blocked or redacted."""
+    action: Action | None = None
+    """Overrides every rule's own action. Signs of packs flag at most."""
+    actions: Annotated[Listed[OverrideOfSomething], _at_most(32)] = ()
+    """Override the actions of some rules, in some scopes."""
+    allow: Allow | None = None
+    """What no rule matches."""
+    threshold: Threshold | None = None
+    """A message is denied when the scores of its flagged rules reach this sum. Without it no score denies."""
+    flag_threshold: Threshold = 50
+    """A message is recorded as flagged when its score reaches this."""
+    budget_milliseconds: Annotated[
+        float,
+        Field(ge=0.1, le=1000, allow_inf_nan=False),
+        WHOLE_NUMBER,
+        Kubernetes("whole milliseconds", {"type": "integer", "minimum": 1}),
+    ] = 10.0
+    """Processor time that the rules may take for any text; beyond it the exchange is denied."""
+    budget_microseconds_per_kibibyte: Annotated[int, Field(ge=1, le=100_000)] = 200
+    """Processor time that they may take in addition for every KiB of the text."""
+    attachments: Attachments = "ScanText"
+    """Images, recordings and files in prompts. ScanText: those that hold text are scanned. Skip: none."""
+    rules: Annotated[Listed[RuleWithSomething], keyed_by("id"), _at_most(32)] = ()
+    """Rules of one's own."""
+
+
+class TenantPolicy(Section):
+    """Where the policy for one tenant differs; what is absent is the gateway's."""
+
+    mode: Mode | None = None
+    """As `policy.mode`."""
+    action: Action | None = None
+    """As `policy.action`."""
+    actions: Annotated[Listed[OverrideOfSomething], _at_most(8)] = ()
+    """As `policy.actions`, after those. What the gateway's policy ignores in every scope stays ignored."""
+    threshold: Threshold | None = None
+    """As `policy.threshold`."""
+    flag_threshold: Threshold | None = None
+    """As `policy.flagThreshold`."""
