@@ -1,4 +1,4 @@
-"""The JSON schema of a GovernanceGateway; `python -m proofgate_operator.api.editor_schema` prints it for editors.
+"""The JSON schema of a GovernanceGateway, for editors: `python -m proofgate_operator.api.editor_schema`.
 
 It says less than an API server: what needs two fields is a rule of the CRD.
 """
