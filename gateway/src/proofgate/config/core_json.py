@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from proofgate_schema.policy import ActionOverride, Allow, Policy, Rule, TenantPolicy
 from proofgate_schema.providers import ProviderLimits
 from proofgate_schema.terms import GuardedTools, ModelBudget, Quota, Terms
-from proofgate_schema.timeouts import ProviderTimeouts
+from proofgate_schema.timeouts import ProviderTimeouts, Timeouts
 
 from proofgate.config.access import Plan
 from proofgate.config.auth import is_signed, takes_access_token
@@ -175,7 +175,7 @@ def _public(config: CheckedConfig) -> Json:
             }
             for hook in settings.policies
         ],
-        "timeouts": _timeouts(config),
+        "timeouts": _in_milliseconds(settings.timeouts),
         "limits": {
             "head_bytes": limits.head_bytes,
             "body_bytes": limits.body_bytes,
@@ -191,7 +191,7 @@ def _public(config: CheckedConfig) -> Json:
 
 
 def _provider(config: CheckedConfig, provider: Provider) -> Json:
-    limits, timeouts = provider.limits or ProviderLimits(), provider.timeouts or ProviderTimeouts()
+    limits = provider.limits or ProviderLimits()
     return {
         "name": provider.name,
         "type": word(provider.type),
@@ -211,11 +211,7 @@ def _provider(config: CheckedConfig, provider: Provider) -> Json:
             "requests_per_minute": limits.requests_per_minute,
             "tokens_per_minute": limits.tokens_per_minute,
         },
-        "timeouts": {
-            "connect_ms": _optional_milliseconds(timeouts.connect_seconds),
-            "first_byte_ms": _optional_milliseconds(timeouts.first_byte_seconds),
-            "idle_ms": _optional_milliseconds(timeouts.idle_seconds),
-        },
+        "timeouts": _in_milliseconds(provider.timeouts or ProviderTimeouts()),
         "betas": None if provider.anthropic_betas is None else list(provider.anthropic_betas),
         "vertex": None
         if provider.type != "VertexAI"
@@ -372,20 +368,11 @@ def _jwt(config: CheckedConfig) -> list[Json]:
     ]
 
 
-def _timeouts(config: CheckedConfig) -> Json:
-    timeouts = config.settings.timeouts
+def _in_milliseconds(timeouts: Timeouts | ProviderTimeouts) -> Json:
+    """Every field of a section in milliseconds, 0 for what is not set."""
+    seconds = timeouts.model_dump()
     return {
-        "client_head_ms": _milliseconds(timeouts.client_head_seconds),
-        "client_body_ms": _milliseconds(timeouts.client_body_seconds),
-        "client_idle_ms": _milliseconds(timeouts.client_idle_seconds),
-        "upstream_connect_ms": _milliseconds(timeouts.upstream_connect_seconds),
-        "upstream_first_byte_ms": _optional_milliseconds(timeouts.upstream_first_byte_seconds),
-        "upstream_response_ms": _milliseconds(timeouts.upstream_response_seconds),
-        "answer_ms": _milliseconds(timeouts.answer_seconds),
-        "heartbeat_ms": _milliseconds(timeouts.heartbeat_seconds),
-        "connection_age_ms": _milliseconds(timeouts.connection_age_seconds),
-        "drain_ms": _milliseconds(timeouts.drain_seconds),
-        "lame_duck_ms": _milliseconds(timeouts.lame_duck_seconds),
+        name.removesuffix("_seconds") + "_ms": _milliseconds(value or 0) for name, value in seconds.items()
     }
 
 
@@ -481,11 +468,6 @@ def _optional_word(value: str | None) -> str | None:
 
 def _reveal(secret: SecretStr | None) -> str | None:
     return None if secret is None else secret.get_secret_value()
-
-
-def _optional_milliseconds(seconds: float | None) -> int:
-    """0 for what is not set."""
-    return 0 if seconds is None else _milliseconds(seconds)
 
 
 def _milliseconds(seconds: float) -> int:
