@@ -12,6 +12,7 @@ import re
 import sys
 from collections.abc import Iterator
 from inspect import get_annotations
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, get_args
 
@@ -46,13 +47,22 @@ def main() -> int:
     """Writes or checks the page; returns the exit code."""
     made = dict(rows(Settings))
     before = PAGE.read_text().splitlines()
-    after = [made.get(found[1], line) if (found := _ROW.match(line)) else line for line in before]
+    after = with_rows(before, made)
     if "--check" not in sys.argv[1:]:
         PAGE.write_text("\n".join(after) + "\n")
     elif after != before:
         print(f"{PAGE.name} is stale: run python schema/readme_table.py", file=sys.stderr)
         return 1
     return 0
+
+
+def with_rows(page: list[str], made: dict[str, str]) -> list[str]:
+    """The lines of a page with the rows as they are made; a row that is not there follows the one before it."""
+    after = [made.get(found[1], line) if (found := _ROW.match(line)) else line for line in page]
+    for before, row in pairwise(made.values()):
+        if row not in after and before in after:
+            after.insert(after.index(before) + 1, row)
+    return after
 
 
 def rows(section: type[BaseModel], below: str = "") -> Iterator[tuple[str, str]]:

@@ -11,6 +11,7 @@ from typing import get_args
 import pytest
 from conftest import ACME_HASH, SECRETS, ConfigDirectory
 from proofgate_schema.limits import Limits
+from proofgate_schema.timeouts import ProviderTimeouts
 from pydantic import BaseModel
 from signing import LEDGER, Key
 
@@ -78,7 +79,7 @@ def test_the_core_gets_everything_inline_in_snake_case_and_milliseconds(
                 "min_idle": 0,
                 "http": "http1",
                 "rate": {"requests_per_minute": None, "tokens_per_minute": None},
-                "timeouts": {"connect_ms": 0, "first_byte_ms": 0, "idle_ms": 0},
+                "timeouts": {name.replace("_seconds", "_ms"): 0 for name in ProviderTimeouts.model_fields},
                 "betas": None,
                 "aws": None,
                 "access_token": False,
