@@ -57,7 +57,7 @@ def main() -> int:
 
 
 def with_rows(page: list[str], made: dict[str, str]) -> list[str]:
-    """The lines of a page with the rows as they are made; a row that is not there follows the one before it."""
+    """The lines of a page with the rows as they are made. A row that is missing follows the one before it."""
     after = [made.get(found[1], line) if (found := _ROW.match(line)) else line for line in page]
     for before, row in pairwise(made.values()):
         if row not in after and before in after:

@@ -212,7 +212,7 @@ async fn keep_house(gateway: Rc<Gateway>, limits: Rc<RefCell<LimitLink>>, lifecy
         }
         let now = Instant::now();
         for upstream in gateway.catalog().upstreams() {
-            upstream.pool.close_expired();
+            upstream.pool.close_expired(now);
             let paused = upstream.pool.health.is_passed_over(now);
             let idle = upstream.pool.idle_count();
             gateway.metrics.provider(&upstream.name, paused, idle);

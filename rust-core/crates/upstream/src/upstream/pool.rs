@@ -209,8 +209,7 @@ impl Pool {
     }
 
     /// Closes connections that have idled too long; to be called once a second.
-    pub fn close_expired(&self) {
-        let now = Instant::now();
+    pub fn close_expired(&self, now: Instant) {
         self.second.set(now);
         self.idle
             .borrow_mut()
