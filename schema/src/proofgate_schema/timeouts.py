@@ -54,3 +54,6 @@ class ProviderTimeouts(Section):
     """To begin an answer, in the place of upstreamFirstByteSeconds."""
     idle_seconds: Seconds | None = None
     """Longest silence in the middle of an answer, in the place of upstreamResponseSeconds."""
+    keep_alive_seconds: Seconds | None = None
+    """How long an idle connection is kept for the next request. Less than the provider keeps it, or a request
+    may meet a connection that the provider is closing. Absent: 30."""

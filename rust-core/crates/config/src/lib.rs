@@ -333,6 +333,8 @@ pub struct ProviderTimeouts {
     pub first_byte: Option<Duration>,
     #[serde(rename = "idle_ms", default, deserialize_with = "optional_milliseconds")]
     pub idle: Option<Duration>,
+    #[serde(rename = "keep_alive_ms", default, deserialize_with = "optional_milliseconds")]
+    pub keep_alive: Option<Duration>,
 }
 
 /// Which HTTP is spoken with a provider.

@@ -199,7 +199,7 @@ impl Blueprint {
                 idle: own.idle.unwrap_or(all.upstream_response),
                 secrets: secrets(provider),
                 set_fields,
-                route: route.map_err(fail)?,
+                route: route.map_err(fail)?.keeping_alive(own.keep_alive),
             });
         }
         let pricing = Pricing::new(config)?;

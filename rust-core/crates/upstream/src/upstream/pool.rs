@@ -17,9 +17,10 @@ use super::tls::{Tls, Trust};
 use super::tunnel::{Proxy, Tunnels};
 use crate::refusals::RefusalLog;
 
-/// Idle connections kept for each provider, and how long they may idle.
+/// Idle connections kept for each provider.
 const MAX_IDLE: usize = 1024;
-const IDLE_LIMIT: Duration = Duration::from_secs(30);
+/// How long they may idle, unless the provider's configuration sets it.
+const KEEP_ALIVE: Duration = Duration::from_secs(30);
 
 /// How a provider is reached.
 pub struct Route {
@@ -31,6 +32,8 @@ pub struct Route {
     pub(super) egress: Egress,
     /// `None` where connections are made to the provider itself.
     proxy: Option<Proxy>,
+    /// How long a connection may idle.
+    keep_alive: Duration,
 }
 
 impl Route {
@@ -55,7 +58,15 @@ impl Route {
             connect_timeout,
             egress,
             proxy,
+            keep_alive: KEEP_ALIVE,
         })
+    }
+
+    /// The same, with connections that may idle for so long.
+    #[must_use]
+    pub(crate) fn keeping_alive(self, keep_alive: Option<Duration>) -> Self {
+        let keep_alive = keep_alive.unwrap_or(KEEP_ALIVE);
+        Self { keep_alive, ..self }
     }
 }
 
@@ -71,6 +82,8 @@ pub struct Pool {
     /// Those of HTTP/2, where that may be spoken.
     pub(super) sessions: Option<Sessions>,
     pub(super) warming: Warming,
+    /// How long a connection may idle.
+    keep_alive: Cell<Duration>,
     /// Whether another way has taken its place: no connection is kept any more.
     pub(super) left: Cell<bool>,
     /// When [`Pool::close_expired`] was called last: near enough to know how long a connection has idled.
@@ -105,6 +118,7 @@ impl Pool {
             sessions: may_be_http2.then(|| Sessions::new(MAX_SESSIONS)),
             names: Names::new(&route.base.host, route.base.port, Resolver::of_system()),
             tunnels: route.proxy.clone().map(Tunnels::new),
+            keep_alive: Cell::new(route.keep_alive),
             route,
             sockets: Rc::clone(sockets),
             health: Rc::default(),
@@ -125,6 +139,7 @@ impl Pool {
             return Pool::new(route, sockets).shared();
         };
         if before.leads_as(&route) {
+            before.keep_alive.set(route.keep_alive);
             return Rc::clone(before);
         }
         before.left.set(true);
@@ -163,6 +178,7 @@ impl Pool {
             egress,
             proxy,
             tls: _,
+            keep_alive: _,
         } = &self.route;
         *base == route.base
             && *trust == route.trust
@@ -182,7 +198,7 @@ impl Pool {
         }
         loop {
             let mut idle = self.idle.borrow_mut().pop()?;
-            if self.second.get() - idle.since < IDLE_LIMIT && idle.stream.can_serve_again() {
+            if self.second.get() - idle.since < self.keep_alive.get() && idle.stream.can_serve_again() {
                 return Some(idle.stream);
             }
         }
@@ -210,12 +226,13 @@ impl Pool {
 
     /// Closes connections that have idled too long; to be called once a second.
     pub fn close_expired(&self, now: Instant) {
+        let keep_alive = self.keep_alive.get();
         self.second.set(now);
         self.idle
             .borrow_mut()
-            .retain(|idle| now - idle.since < IDLE_LIMIT);
+            .retain(|idle| now - idle.since < keep_alive);
         if let Some(sessions) = &self.sessions {
-            sessions.close_expired(now, IDLE_LIMIT);
+            sessions.close_expired(now, keep_alive);
         }
     }
 }

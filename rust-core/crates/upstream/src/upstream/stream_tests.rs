@@ -1,5 +1,6 @@
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use proofgate_base::descriptors::Sockets;
 use proofgate_providers::BaseUrl;
@@ -54,7 +55,7 @@ async fn can_serve_again(behind: Behind) -> bool {
             ..Trust::default()
         },
         proofgate_config::Http::Http1,
-        std::time::Duration::from_secs(20),
+        Duration::from_secs(20),
         Egress::default(),
         None,
     );
@@ -138,7 +139,7 @@ async fn of_many_connections_that_serve_no_more_none_is_taken_for_one_that_does(
             BaseUrl::parse(&url).unwrap(),
             Trust::default(),
             proofgate_config::Http::Http1,
-            std::time::Duration::from_secs(20),
+            Duration::from_secs(20),
             Egress::default(),
             None,
         );
@@ -158,6 +159,46 @@ async fn of_many_connections_that_serve_no_more_none_is_taken_for_one_that_does(
         // What a task may do before it makes room for others is whole again then.
         yield_now().await;
         assert!(pool.idle().is_none());
+    };
+    LocalSet::new().run_until(test).await;
+}
+
+#[tokio::test]
+async fn an_idle_connection_is_kept_as_long_as_its_provider_is_configured_to() {
+    let test = async {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/v1", listener.local_addr().unwrap());
+        let route = |keep_alive| {
+            let route = Route::new(
+                BaseUrl::parse(&url).unwrap(),
+                Trust::default(),
+                proofgate_config::Http::Http1,
+                Duration::from_secs(20),
+                Egress::default(),
+                None,
+            );
+            route.unwrap().keeping_alive(keep_alive)
+        };
+        let second = Duration::from_secs(1);
+        for (keep_alive, seconds) in [(None, 30), (Some(5 * second), 5), (Some(240 * second), 240)] {
+            let pool = Pool::new(route(keep_alive), &Rc::default());
+            let (stream, _peer) = tokio::join!(pool.connect("upstream"), listener.accept());
+            let begin = Instant::now();
+            pool.close_expired(begin);
+            pool.put_back(stream.unwrap());
+            pool.close_expired(begin + (seconds - 1) * second);
+            assert_eq!(pool.idle_count(), 1, "{keep_alive:?}");
+            pool.close_expired(begin + seconds * second);
+            assert_eq!(pool.idle_count(), 0, "{keep_alive:?}");
+        }
+        // A reload changes it for connections that are open.
+        let pool = Rc::new(Pool::new(route(None), &Rc::default()));
+        let (stream, _peer) = tokio::join!(pool.connect("upstream"), listener.accept());
+        pool.put_back(stream.unwrap());
+        let pool = Pool::follow(Some(&pool), route(Some(5 * second)), &Rc::default());
+        assert_eq!(pool.idle_count(), 1);
+        pool.close_expired(Instant::now() + 6 * second);
+        assert_eq!(pool.idle_count(), 0);
     };
     LocalSet::new().run_until(test).await;
 }
