@@ -384,7 +384,7 @@ def test_a_key_that_nobody_knows_is_not_said_to_be_destroyed(
 ) -> None:
     monkeypatch.setattr(Keeper, "exchanges", 0)
     assert main([*shred, "--shred-keys", str(folder), "--key", key_id(9), "--yes"]) == 2
-    assert f"{key_id(9)} is no shred key of acme" in capsys.readouterr().err
+    assert f"{key_id(9)} is not a shred key of acme" in capsys.readouterr().err
     assert not any(call[-1] for call in Keeper.shreds)
     assert main([*shred, "--shred-keys", str(folder), "--key", key_id(1), "--yes"]) == 0
 

@@ -18,28 +18,25 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     parser = command(
         "receipt",
         run,
-        "fetch the signed proofs of one's own exchange from a gateway",
-        "Over the traffic port, with\n"
-        "the key of the tenant that had it. Waits while no checkpoint covers the exchange.",
+        "fetch the receipt of your own exchange from a gateway",
+        "A receipt has the records of the exchange and their signed proofs. Uses the traffic "
+        "port and the API key of the exchange's tenant. Waits until a checkpoint covers the "
+        "exchange.",
     )
+    parser.add_argument("request_id", metavar="ID", help="the exchange: the x-request-id of its response")
     parser.add_argument(
-        "request_id", metavar="ID", help="the exchange, as x-request-id named it in its answer"
-    )
-    parser.add_argument(
-        "--url", required=True, metavar="URL", help="the gateway, for example http://127.0.0.1:8080"
+        "--url", required=True, metavar="URL", help="the gateway's URL, for example http://127.0.0.1:8080"
     )
     parser.add_argument(
         "--api-key-file", type=Path, required=True, metavar="FILE", help="the file with the tenant's API key"
     )
-    parser.add_argument(
-        "--out", type=Path, metavar="FILE", help="where to write the receipt (default: ID.receipt.json)"
-    )
+    parser.add_argument("--out", type=Path, metavar="FILE", help="the output file (default: ID.receipt.json)")
     parser.add_argument(
         "--timeout",
         type=_seconds,
         default=10.0,
         metavar="SECONDS",
-        help="how long to ask again while there is none (default: 10, at most 600)",
+        help="how long to wait for the receipt (default: 10, at most 600)",
     )
 
 
@@ -59,8 +56,8 @@ def run(options: argparse.Namespace) -> int:
         raise EvidenceError(f"{out} cannot be written: {error.strerror}") from None
     print(f"wrote {out}")
     if not receipt.complete:
-        print("the exchange has no end yet: ask again when it has")
-    print("to verify, with the ledger's verifying key, which must not come from this gateway:")
+        print("the exchange has not ended yet: fetch the receipt again when it has")
+    print("To verify it, get the ledger's verifying key from another source than this gateway:")
     print(f"  proofgate verify {out} --key verifying-key --request REQUEST --response ANSWER")
     return EXIT_OK
 
