@@ -94,23 +94,22 @@ def _told(verified: Verified, bodies: dict[str, Path | None]) -> list[str]:
         # Files and batches have none.
         model = f" for {facts['model']}" if facts.get("model") else ""
         lines.append(
-            f"shown: recorded as asked by tenant {facts.get('tenant')} at {facts.get('endpoint')}{model},"
-            f" and sent to provider {asked}"
+            f"shown: the request of tenant {facts.get('tenant')} to {facts.get('endpoint')}{model} "
+            f"was recorded, with provider {asked}"
         )
     if end is not None:
         outcome = end.facts.get("outcome") or end.facts.get("code")
-        lines.append(f"shown: recorded as ended with {end.facts.get('status')} ({outcome})")
-    verbs = {"request": "was sent", "response": "was answered"}
+        lines.append(f"shown: the end was recorded with status {end.facts.get('status')} ({outcome})")
     for name, path in bodies.items():
         if path is not None:
-            lines.append(f"shown: {path} is what {verbs[name]}, byte for byte")
+            lines.append(f"shown: {path} is the recorded {name}, byte for byte")
         else:
-            lines.append(f"not shown: what {verbs[name]}; give the bytes with --{name}")
+            lines.append(f"not shown: the bytes of the {name}; check them with --{name} FILE")
     if verified.of_kind("completion") is None and verified.of_kind("rejection") is None:
-        lines.append("not shown: how the exchange ended; the receipt holds no end of it")
+        lines.append("not shown: how the exchange ended; the receipt has no record of its end")
     lines += [
-        "not shown: that the provider answered so; the gateway signed what it recorded",
-        "not shown: that the log still holds this; keep its checkpoint, and compare",
+        "not shown: that the provider sent this response; the gateway signed what it recorded",
+        "not shown: that the log still contains this; keep its checkpoint to compare later",
         "verified",
     ]
     return lines

@@ -133,7 +133,7 @@ def run(options: argparse.Namespace) -> int:
             request_id=options.id,
         )
     except InvalidConfigError as error:
-        return fail(f"the configuration is not usable\n{error}", EXIT_USAGE)
+        return fail(f"the configuration is not valid\n{error}", EXIT_USAGE)
     except ValueError as error:
         # The text of a key is not in it.
         return fail(str(error), EXIT_USAGE)
