@@ -447,7 +447,7 @@ def test_the_demonstration_ends_with_a_verified_receipt_and_a_picture_of_the_pag
     url = ledger.gateway.base_url.removesuffix("/v1")
     shown = fetch_and_verify(url, KEYS["acme"], RESILIENT, ledger.gateway.verifying_key, tmp_path)
     assert shown.lines[-1] == "verified"
-    assert "shown: response.json is what was answered, byte for byte" in shown.lines
+    assert "shown: response.json is the recorded response, byte for byte" in shown.lines
     page = ExchangePage(ledger.url, shown.request_id, READERS["officer"])
     wait_until(page.is_indexed, PATIENCE, "it is indexed")
     assert str(tmp_path / "demo" / PICTURE) in page.leave_picture(tmp_path / "demo")

@@ -186,10 +186,10 @@ def test_the_command_fetches_a_receipt_and_both_verifiers_show_the_bytes(gateway
     verify = ["verify", "receipt", "--key", "vkey"]
     shown = command(*verify, "--request", "request", "--response", "response", cwd=folder)
     assert shown.returncode == 0 and shown.stdout.endswith("verified\n"), shown
-    assert "shown: request is what was sent, byte for byte" in shown.stdout
-    assert "shown: response is what was answered, byte for byte" in shown.stdout
+    assert "shown: request is the recorded request, byte for byte" in shown.stdout
+    assert "shown: response is the recorded response, byte for byte" in shown.stdout
     alone = command(*verify, cwd=folder)
-    assert alone.returncode == 0 and "not shown: what was answered" in alone.stdout
+    assert alone.returncode == 0 and "not shown: the bytes of the response" in alone.stdout
     wrong = command(*verify, "--response", "other", cwd=folder)
     assert wrong.returncode == 40 and "not the response that was recorded" in wrong.stderr
     _, stranger = _core.generate_key(gateway.verifying_key.split("+")[0])

@@ -418,7 +418,7 @@ def test_what_cannot_be_used_is_said(served: Served, tmp_path: Path, capsys: pyt
     ledger, key = str(served.ledger), ["--key", served.key]
     for arguments, said in (
         ([ledger, *key, "--bodies", str(tmp_path / "none")], "is not a directory"),
-        ([ledger, *key, "--policy", str(bad)], "the configuration is not usable"),
+        ([ledger, *key, "--policy", str(bad)], "the configuration is not valid"),
         ([str(tmp_path / "none"), *key], "none"),
         ([ledger, "--key", "no+key"], "key"),
     ):

@@ -376,7 +376,7 @@ def test_a_body_is_revealed_by_a_proof_or_from_the_ledger(
     from_ledger = ["reveal", recorded.request_id, "--ledger", str(recorded.ledger)]
     for command in (by_proof, from_ledger):
         assert main([*command, "--body", str(body), "--key", VKEY]) == 0
-        assert capsys.readouterr().out == f"{body} is the request that was recorded\nverified\n"
+        assert capsys.readouterr().out == f"{body} is the recorded request\nverified\n"
     body.write_bytes(b"another body")
     assert main([*by_proof, "--body", str(body), "--key", VKEY]) == 40
     assert main([*from_ledger, "--body", str(body), "--key", VKEY]) == 2
@@ -390,7 +390,7 @@ def test_an_exchange_that_is_not_near_its_time_is_found_by_a_scan(tmp_path: Path
     ledger = str(tmp_path / "ledger")
     command = ["prove", own_id(1, NOON - 3 * DAY), "--ledger", ledger, "--out", str(tmp_path)]
     assert main(command) == 2
-    assert "--scan reads everything" in capsys.readouterr().err
+    assert "--scan searches the whole ledger" in capsys.readouterr().err
     assert main([*command, "--scan"]) == 0
 
 

@@ -250,7 +250,7 @@ def test_a_day_that_is_gone_is_told_and_one_that_was_removed_on_purpose_stays_so
 def test_the_command_refuses_what_cannot_be_an_index(ledger: Path, tmp_path: Path, capsys: Capture) -> None:
     arguments = ["index", "--ledger", str(ledger), "--ledger-key", VKEY, "--index"]
     assert main([*arguments, str(ledger / "index")]) == 2
-    assert "--index lies in the ledger" in capsys.readouterr().err
+    assert "--index is inside the ledger" in capsys.readouterr().err
     (tmp_path / "file").write_text("no directory")
     assert main([*arguments, str(tmp_path / "file")]) == 1
     assert "[index_io]" in capsys.readouterr().err

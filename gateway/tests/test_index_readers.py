@@ -421,9 +421,9 @@ def test_arguments_that_do_not_go_together_are_refused(folder: Path, capsys: Cap
     ]
     usual += ["--signing-key", str(folder / "key"), "--new-aggregate"]
     for more, why in (
-        (["--readers", str(folder / "readers")], "give --index"),
-        (["--index", str(folder / "index"), "--once"], "stays"),
-        (["--index", str(folder / "ledger" / "index")], "lies in the ledger"),
+        (["--readers", str(folder / "readers")], "--readers needs --index"),
+        (["--index", str(folder / "index"), "--once"], "cannot be combined with --once"),
+        (["--index", str(folder / "ledger" / "index")], "is inside the ledger"),
     ):
         assert main([*usual, *more]) == 2
         assert why in capsys.readouterr().err

@@ -63,7 +63,7 @@ def test_a_hold_is_added_listed_and_released_and_stays_in_the_list(state: str, c
         "hold 1: tenant acme, since 2026-01-31T00:00:00Z: a case (2026-17), by officer; since "
     )
     assert lines[1].startswith("hold 2: everything: a case")
-    assert lines[2] == "1 of 2 holds hold"
+    assert lines[2] == "1 of 2 holds are active"
     assert main(["hold", "list", "--state", state, "--json"]) == 0
     assert [hold["id"] for hold in json.loads(capsys.readouterr().out)["holds"]] == [1, 2]
     assert main(["hold", "release", "9", "--state", state, "--reason", "closed"]) == 1
@@ -98,7 +98,10 @@ def test_what_is_signed_names_who_answers_for_it(
     Keeper.pruned = Keeper.erased = ()
     for signs in (hold, [*prune, "--yes"], [*all_of, "--yes"]):
         assert main(signs) == 2
-        assert "say who answers for this, by --author or $PROOFGATE_AUTHOR" in capsys.readouterr().err
+        assert (
+            "name the person or role responsible with --author or $PROOFGATE_AUTHOR"
+            in capsys.readouterr().err
+        )
     assert (Keeper.pruned, Keeper.erased) == ((), ())
     assert main([*hold, "--author", "jo"]) == 0
     assert "a case, by jo" in capsys.readouterr().out
@@ -110,7 +113,7 @@ def test_a_hold_says_what_it_is_about(state: str, capsys: Capture) -> None:
     add = ["hold", "add", "--state", state, "--reason", "a case"]
     assert main(add) == 2
     assert main([*add, "--all", "--tenant", "acme"]) == 2
-    assert "give --all, or what to hold" in capsys.readouterr().err
+    assert "give --all, or conditions" in capsys.readouterr().err
 
 
 def test_nothing_is_done_without_a_state(tmp_path: Path, prune: list[str], capsys: Capture) -> None:
@@ -197,11 +200,11 @@ def test_an_exchange_is_erased_once_somebody_says_so(erase: list[str], capsys: C
     )
     assert capsys.readouterr().out.splitlines() == [
         "goes: the salts of 1 exchanges in a/0/X",
-        "nothing was changed: --yes destroys the salts of 1 exchanges; 0 logs keep theirs",
+        "nothing was changed: --yes destroys the salts of 1 exchanges; 0 logs keep their salts",
     ]
     assert main([*one, "--yes"]) == 0
     assert Keeper.erased[-1] is True
-    assert "the salts of 1 exchanges were destroyed" in capsys.readouterr().out
+    assert "destroyed the salts of 1 exchanges" in capsys.readouterr().out
 
 
 def test_a_tenant_of_which_anything_stays_is_not_done(erase: list[str], capsys: Capture) -> None:

@@ -588,7 +588,7 @@ def test_mirrors_go_with_an_auditor_that_stays_and_lie_outside_of_the_ledger(
     base += ["--signing-key", "k", "--ledger-key", f"{LEDGER}+1a2b3c4d+cHVi"]
     inside = str(tmp_path / "ledger" / "mirror")
     for more, why in (
-        (["--mirror", "elsewhere", "--once"], "stays"),
+        (["--mirror", "elsewhere", "--once"], "cannot be combined with --once"),
         (["--mirror", inside], "is inside the ledger"),
         (["--mirror", "elsewhere", "--mirror", "elsewhere"], "given twice"),
         (["--mirror", "s3://bucket"], "lock=compliance"),

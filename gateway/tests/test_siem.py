@@ -430,7 +430,7 @@ def test_a_stream_goes_with_an_auditor_that_stays(tmp_path: Path, capsys: pytest
     base += ["--signing-key", "k", "--ledger-key", VKEY]
     url = "otlp+https://collector.example"
     for more, why in (
-        (["--siem", url, "--once"], "stays"),
+        (["--siem", url, "--once"], "cannot be combined with --once"),
         (["--siem", url, "--siem", f"{url}?plain=allow"], "given twice"),
         (["--siem", "x"], "expected one of"),
         (["--siem-patience", "0"], "86400"),

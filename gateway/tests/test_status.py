@@ -72,7 +72,7 @@ def test_of_thousands_of_tenants_those_with_trouble_are_shown() -> None:
     first = shown[shown.index("TENANT") :].splitlines()[1]
     assert first.startswith("t-1999")
     assert first.endswith("NoKeys")
-    assert "and 1960 more: --output json has them all" in shown
+    assert "and 1960 more: --output json lists all" in shown
     assert "t-1000" not in shown
 
 
@@ -264,7 +264,7 @@ def test_a_cluster_without_the_kind_of_tenants_or_the_right_to_read_heads_is_sho
     kubectl.write()
     main(["status"])
     told = capsys.readouterr().out
-    assert "note: heads of logs are not shown: kubectl: Error from server (Forbidden)" in told
+    assert "note: tree heads are not shown: kubectl: Error from server (Forbidden)" in told
     assert "GatewayTenants are not shown" not in told
 
 
@@ -273,7 +273,7 @@ def test_a_cluster_without_the_kind_of_tenants_or_the_right_to_read_heads_is_sho
     [
         (
             'error: the server doesn\'t have a resource type "governancegateways"',
-            "knows no GovernanceGateway",
+            "has no GovernanceGateway",
         ),
         ("E1124 memcache\nThe connection to the server was refused", "kubectl: The connection to the server"),
         ("error: current-context is not set", "kubectl: current-context is not set"),
@@ -308,7 +308,7 @@ def test_a_kubectl_that_speaks_otherwise_is_told(kubectl: Kubectl, capsys: Captu
     kubectl.answers["governancegateways.proofgate.dev"] = ["a list"]
     kubectl.write()
     assert main(["status"]) == 2
-    assert "something else than JSON" in capsys.readouterr().err
+    assert "did not return JSON" in capsys.readouterr().err
 
 
 def used(tenant: str, **limits: tuple[int, int]) -> dict[str, Any]:
@@ -334,7 +334,7 @@ LIMITS_SHOWN = """\
 LIMITS USED     REQUESTS/MIN  TOKENS/MIN      TOKENS/DAY  IN FLIGHT
 team-shop/shop  -             99.9k/100k 99%  1.2M/2G 0%  -
 acme            120/600 20%   -               -           0/4 0%
-and 3 more that have used less
+and 3 more with lower use
 """
 
 
@@ -375,7 +375,7 @@ def test_limits_fit_a_terminal_and_of_many_tenants_the_most_used_are_shown() -> 
     told = [used(f"tenant-{number:04}", **dict.fromkeys(names, (999_999, 999_999))) for number in range(1000)]
     lines = text._limits(from_answer({"tenants": told, "more": 9000}))
     assert max(map(len, lines)) <= 80
-    assert (len(lines), lines[-1]) == (42, "and 9960 more that have used less")
+    assert (len(lines), lines[-1]) == (42, "and 9960 more with lower use")
     assert text._used(Used(most, most)) == "18446744T/18446744T 100%"
     assert text._limits(from_answer({"tenants": [], "more": 0})) == ["no tenant has limits"]
 
@@ -394,7 +394,7 @@ def test_limits_that_a_namespace_shares_are_shown_among_those_of_tenants_and_the
     lines = text._limits(limits)
     assert lines[1].startswith("team-blue/* (gold)")
     assert lines[2].startswith("acme")
-    assert lines[-1] == "and 1 more that have used less"
+    assert lines[-1] == "and 1 more with lower use"
 
 
 def test_of_budgets_the_one_that_is_used_most_is_shown_where_there_are_any() -> None:

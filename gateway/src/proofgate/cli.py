@@ -1,10 +1,11 @@
-"""The command line: which commands and arguments exist. `proofgate.commands` carries them out."""
+"""The command line: the commands and their arguments. `proofgate.commands` runs them."""
 
 from __future__ import annotations
 
 import argparse
 import os
 import sys
+import textwrap
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -36,18 +37,21 @@ from proofgate.reading import command as reading_command
 from proofgate.replay import command as replay_command
 from proofgate.witness import command as witness_command
 
+#: Columns of a command's description.
+_WIDTH = 98
+
 _EXIT_CODES = """\
 exit codes:
-  0   done; for serve: drained and sealed
-  1   the worker could not start, or its log was not sealed before the drain deadline;
-      policy test: an example or a sample failed; erase, shred: something of it stays;
-      replay: a verdict does not come out again
+  0   done; serve: drained and sealed
+  1   serve: the worker could not start, or its log was not sealed before the drain deadline;
+      policy test: an example or a sample failed; erase, shred: a salt or a key remains;
+      replay: a verdict is not reproduced
   2   wrong usage: arguments, configuration, a file that cannot be read, an unknown exchange
-  3   replay: there was nothing to replay
-  10  fsck, auditor --once and verify-export: incomplete; keep: something stays that
-      was to go; access-log: it cannot be compared
+  3   replay: nothing could be replayed
+  10  fsck, auditor --once, verify-export: incomplete; keep: something that was due remains;
+      access-log: it cannot be compared
   30  fsck, auditor --once: diverged; access-log: it was changed
-  40  these, index, configuration and all that verifies: invalid
+  40  fsck, auditor --once, index, configuration and commands that verify: invalid
 """
 
 _SAMPLES = """\
@@ -56,7 +60,7 @@ samples, for example:
     direction: request          # or response; default: request
     tenant: acme                # default: the gateway's policy
     expect: mask                # allow, flag, mask, redact or block; default: any
-    rules: [pii-card]           # have to match; others may as well
+    rules: [pii-card]           # must match; others may match, too
 """
 
 
@@ -85,7 +89,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="proofgate",
-        description="An LLM gateway worker that can prove what it did, and the tools for its evidence.",
+        description="Run an LLM gateway worker that keeps provable records, and verify its evidence.",
         epilog=_EXIT_CODES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
@@ -137,7 +141,9 @@ def _command(
     parser = commands.add_parser(
         name,
         help=summary,
-        description=f"{summary[0].upper()}{summary[1:]}. {details}".strip(),
+        description=textwrap.fill(
+            f"{summary[0].upper()}{summary[1:]}. {details}", _WIDTH, break_on_hyphens=False
+        ),
         epilog=epilog,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
@@ -152,9 +158,8 @@ def _add_worker_commands(commands: _Commands[argparse.ArgumentParser]) -> None:
         "serve",
         handlers.serve,
         "run one worker",
-        "SIGTERM or SIGINT drains and seals it;\n"
-        "a second signal leaves at once. SIGHUP reads the configuration again, and so does a change of\n"
-        "the file or of one that it names.",
+        "SIGTERM or SIGINT drains and seals it. A second signal stops it at once. SIGHUP reloads "
+        "the configuration. So does a change to the file, or to a file that it names.",
     )
     serve.add_argument("--config", type=Path, required=True, metavar="FILE", help="the worker's YAML file")
     serve.add_argument(
@@ -162,8 +167,8 @@ def _add_worker_commands(commands: _Commands[argparse.ArgumentParser]) -> None:
         type=Path,
         default=os.environ.get("PROOFGATE_ACCEPTED_CONFIG") or None,
         metavar="FILE",
-        help="the file that was accepted last: the worker starts with it when --config is refused"
-        " (default: $PROOFGATE_ACCEPTED_CONFIG)",
+        help="the configuration that was accepted last; the worker starts with it if --config is "
+        "refused (default: $PROOFGATE_ACCEPTED_CONFIG)",
     )
     serve.add_argument(
         "--shard",
@@ -177,14 +182,14 @@ def _add_worker_commands(commands: _Commands[argparse.ArgumentParser]) -> None:
         commands,
         "validate",
         handlers.validate,
-        "check a configuration file and every file it names, and start nothing",
-        "Compiles\nthe rules, and reports every problem with its line. Exit code 2 when there is one.",
+        "check a configuration file and every file that it names, without starting a worker",
+        "Compiles the rules and reports each problem with its line. Exit code 2 if there is a problem.",
     )
     given = validate.add_mutually_exclusive_group(required=True)
     given.add_argument("path", type=Path, nargs="?", metavar="CONFIG", help="the worker's YAML file")
-    given.add_argument("--config", type=Path, metavar="FILE", help="the same, as serve takes it")
+    given.add_argument("--config", type=Path, metavar="FILE", help="the same, as an option")
     validate.add_argument(
-        "--format", choices=("text", "json"), default="text", help="how to report (default: %(default)s)"
+        "--format", choices=("text", "json"), default="text", help="the output format (default: %(default)s)"
     )
 
 
@@ -193,12 +198,13 @@ def _add_front_door(commands: _Commands[argparse.ArgumentParser]) -> None:
         commands,
         "front-door",
         handlers.front_door,
-        "sync a running HAProxy with its workers, maps, weights and certificate",
-        "Follows the\nfiles and applies each change as a whole, over HAProxy's Unix socket, "
-        "without a reload.\nAnswers GET /healthz, /readyz, /metrics, /workers and, with --ask, /answers.",
+        "sync the workers, maps, weights and certificate of a running HAProxy",
+        "Watches the files and applies each change atomically over HAProxy's Unix socket, "
+        "without a reload. Serves GET /healthz, /readyz, /metrics, /workers and, with --ask, "
+        "/answers.",
     )
     front_door.add_argument(
-        "--socket", type=Path, required=True, metavar="PATH", help="HAProxy's stats socket, of level admin"
+        "--socket", type=Path, required=True, metavar="PATH", help="HAProxy's stats socket, with level admin"
     )
     front_door.add_argument(
         "--map",
@@ -206,60 +212,63 @@ def _add_front_door(commands: _Commands[argparse.ArgumentParser]) -> None:
         action="append",
         default=[],
         metavar="FILE",
-        help="a map, by the path that HAProxy's configuration names; may be given again",
+        help="a map file, at the path in HAProxy's configuration; can be repeated",
     )
     front_door.add_argument(
         "--tenant-shards",
         type=Path,
         metavar="DIRECTORY",
-        help="what 00/keys … 31/keys and 00/owners … 31/owners hold is added to tenants.map and owners.map",
+        help="add the contents of 00/keys … 31/keys and 00/owners … 31/owners to tenants.map and owners.map",
     )
     front_door.add_argument(
         "--kept-maps",
         type=Path,
         metavar="DIRECTORY",
-        help="tenants.map and owners.map are written there whole, shards included, for HAProxy to start from:"
-        " its configuration names them",
+        help="write complete tenants.map and owners.map there, with all shards; HAProxy's "
+        "configuration names these files, so it starts with them",
     )
     front_door.add_argument(
         "--weights",
         type=Path,
         metavar="FILE",
-        help="weights of servers; one that it does not name has the configured weight",
+        help="the weights of servers; a server that is not listed keeps its configured weight",
     )
     front_door.add_argument(
         "--workers",
         type=Path,
         metavar="FILE",
-        help="addresses of servers, - for one without; without such a file their names are looked up",
+        help="the addresses of servers, - for a server without an address (default: resolve their names)",
     )
     front_door.add_argument(
         "--server-state",
         type=Path,
         metavar="FILE",
-        help="written, with --workers, for HAProxy to start from: its configuration's server-state-file",
+        help="with --workers: write the state of servers to this file; HAProxy starts with it (its "
+        "server-state-file)",
     )
     front_door.add_argument(
         "--certificate",
         type=Path,
         metavar="FILE",
-        help="the chain, by the path that HAProxy's configuration names; its key is FILE.key",
+        help="the certificate chain, at the path in HAProxy's configuration; its key is FILE.key",
     )
     front_door.add_argument(
         "--client-certificate",
         type=Path,
         metavar="FILE",
-        help="likewise what HAProxy shows to workers",
+        help="the client certificate that HAProxy presents to workers, likewise",
     )
     front_door.add_argument(
         "--ask",
         type=_address,
         metavar="ADDRESS",
-        help="where HAProxy takes requests, with TLS if there is a certificate: GET / is sent there every few"
-        " seconds, and GET /answers says what came of it",
+        help="the address of HAProxy's traffic port, with TLS if there is a certificate; probe it "
+        "with GET / every few seconds, and report the results at GET /answers",
     )
     front_door.add_argument(
-        "--ask-proxied", action="store_true", help="begin with a PROXY header, as HAProxy wants one"
+        "--ask-proxied",
+        action="store_true",
+        help="start each probe with a PROXY header, if HAProxy expects one",
     )
     front_door.add_argument(
         "--listen", type=_address, default="127.0.0.1:8405", metavar="ADDRESS", help="default: %(default)s"
@@ -271,13 +280,13 @@ def _add_prices(commands: _Commands[argparse.ArgumentParser]) -> None:
         commands,
         "prices",
         handlers.prices,
-        "list the price that holds for each model of a configuration",
-        "In US dollars for a million tokens.\nThe files that the configuration names are not read.",
+        "list the price that applies to each model of a configuration",
+        "Prices are in US dollars per million tokens. Files that the configuration names are not read.",
     )
     prices.add_argument("config", type=Path, metavar="CONFIG", help="the worker's YAML file")
-    prices.add_argument("--at", metavar="DATE", help="on this day, midnight UTC (default: now)")
+    prices.add_argument("--at", metavar="DATE", help="the prices of this day, at midnight UTC (default: now)")
     prices.add_argument(
-        "--output", choices=("text", "json"), default="text", help="how to report (default: %(default)s)"
+        "--output", choices=("text", "json"), default="text", help="the output format (default: %(default)s)"
     )
 
 
@@ -285,8 +294,8 @@ def _add_policy_commands(commands: _Commands[argparse.ArgumentParser]) -> None:
     policy = commands.add_parser(
         "policy",
         help="test, list and try the rules of a configuration",
-        description="Test, list and try the rules of a configuration. The files that it names are not read:\n"
-        "no secret has to be at hand.",
+        description="Test, list and try the rules of a configuration.\n"
+        "Files that the configuration names are not read, so no secret is needed.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
@@ -297,36 +306,43 @@ def _add_policy_commands(commands: _Commands[argparse.ArgumentParser]) -> None:
         "test",
         handlers.policy_test,
         "run the examples of the configuration's own rules, and samples",
-        "Judges as if the\npolicy were enforced. Prints failures and what matched; exit code 1 on failure.",
+        "Evaluates as if the policy were enforced. Prints each failure and what matched. Exit "
+        "code 1 if an example or a sample fails.",
         _SAMPLES,
     )
     test.add_argument("--samples", type=Path, metavar="FILE", help="a YAML list of samples")
-    rules = _command(actions, "rules", handlers.policy_rules, "list the rules that are in force")
-    rules.add_argument("--pack", metavar="NAME", help="only those of one pack")
+    rules = _command(actions, "rules", handlers.policy_rules, "list the rules in force")
+    rules.add_argument("--pack", metavar="NAME", help="only the rules of this pack")
     check = _command(
         actions,
         "check",
         handlers.policy_check,
-        "show what the policy makes of a text or a request",
-        "Prints decision, scopes, scores and matches.",
+        "evaluate a text or a request with the policy",
+        "Prints the decision, scopes, scores and matches.",
     )
     what = check.add_mutually_exclusive_group(required=True)
-    what.add_argument("--text", metavar="TEXT", help="a text; - reads standard input")
-    what.add_argument("--request", metavar="FILE", help="a whole request in JSON; - reads standard input")
+    what.add_argument("--text", metavar="TEXT", help="the text, or - for standard input")
+    what.add_argument(
+        "--request", metavar="FILE", help="a file with a whole request in JSON, or - for standard input"
+    )
     check.add_argument(
         "--endpoint",
         default="/v1/chat/completions",
         metavar="PATH",
-        help="where the request would be sent (default: %(default)s)",
+        help="the endpoint of the request (default: %(default)s)",
     )
-    check.add_argument("--scope", choices=get_args(Scope), help="what the text is (default: User or Answer)")
+    check.add_argument(
+        "--scope", choices=get_args(Scope), help="the scope of the text (default: User or Answer)"
+    )
     check.add_argument(
         "--direction",
         choices=("request", "response"),
         default="request",
-        help="whether it is a prompt or an answer (default: %(default)s)",
+        help="the direction: prompt or answer (default: %(default)s)",
     )
-    check.add_argument("--tenant", metavar="NAME", help="whose policy applies (default: the gateway's)")
+    check.add_argument(
+        "--tenant", metavar="NAME", help="the tenant whose policy applies (default: the gateway's policy)"
+    )
     for action in (test, rules, check):
         action.add_argument("config", type=Path, metavar="CONFIG", help="the worker's YAML file")
 
@@ -346,35 +362,42 @@ def _add_evidence_commands(commands: _Commands[argparse.ArgumentParser]) -> None
         "prove",
         handlers.prove,
         "write the records of one exchange with their proofs",
-        "For each record: ID.KIND.json (the stored\n"
-        "bytes) and ID.KIND.tlog-proof (a C2SP proof with the signed checkpoint).",
+        "Writes two files for each record: ID.KIND.json (the stored bytes) and "
+        "ID.KIND.tlog-proof (a C2SP proof with the signed checkpoint).",
     )
     prove.add_argument(
-        "request_id", metavar="REQUEST_ID", help="the exchange, as the response header named it"
+        "request_id", metavar="REQUEST_ID", help="the exchange: the x-request-id of its response"
     )
     source = prove.add_mutually_exclusive_group(required=True)
-    source.add_argument("--ledger", type=Path, metavar="DIR", help="read the files of a ledger")
+    source.add_argument("--ledger", type=Path, metavar="DIR", help="the ledger's directory")
     source.add_argument(
-        "--admin", metavar="URL", help="ask a running worker, for example http://127.0.0.1:9090"
+        "--admin", metavar="URL", help="the admin port of a running worker, for example http://127.0.0.1:9090"
     )
     prove.add_argument(
-        "--out", type=Path, default=Path(), metavar="DIR", help="where to write (default: here)"
+        "--out",
+        type=Path,
+        default=Path(),
+        metavar="DIR",
+        help="the output directory (default: the current one)",
     )
     prove.add_argument(
         "--timeout",
         type=_proof_timeout,
         default=5.0,
         metavar="SECONDS",
-        help="with --admin: how long a checkpoint may take to cover the exchange (default: 5, at most 30)",
+        help="with --admin: how long to wait for a checkpoint that covers the exchange (default: 5, "
+        "at most 30)",
     )
 
     prove.add_argument(
-        "--key", metavar="VKEY", help="with --ledger: check signatures with this verifying key, or file"
+        "--key",
+        metavar="VKEY",
+        help="with --ledger: check signatures with this verifying key, or a file with it",
     )
     prove.add_argument(
         "--scan",
         action="store_true",
-        help="with --ledger: read everything, for an id whose time is not where its records are",
+        help="with --ledger: search the whole ledger, if the records are not near the time in the id",
     )
     _add_shred_keys(prove, "with --ledger: ")
     prove.add_argument(
@@ -385,17 +408,17 @@ def _add_evidence_commands(commands: _Commands[argparse.ArgumentParser]) -> None
         commands,
         "configuration",
         handlers.configuration,
-        "print the configuration that a record names by its digest",
-        "It is what was in force,\n"
-        "without secrets, as the worker archived it beside its ledger. Exit code 40 when what is there is\n"
-        "not what its name says.",
+        "print an archived configuration by its digest",
+        "Records name the configuration in force by its digest. The worker archives it beside "
+        "the ledger, without secrets. Exit code 40 if the archived file does not match its "
+        "digest.",
     )
     configuration.add_argument("ledger", type=Path, metavar="LEDGER", help="the ledger's directory")
     configuration.add_argument(
         "digest",
         metavar="DIGEST",
-        help="`settings` of the `open` or `config` record before the one in question, or `config` where\n"
-        "that has no `settings`; the first 16 digits do",
+        help="the `settings` of the last `open` or `config` record before yours, or its `config` if "
+        "it has no `settings`; the first 16 digits are enough",
     )
 
     verify = _command(
@@ -403,74 +426,81 @@ def _add_evidence_commands(commands: _Commands[argparse.ArgumentParser]) -> None
         "verify",
         handlers.verify,
         "check a receipt, or one record against its proof, offline",
-        "With bodies, a receipt also shows\n"
-        "that they are what was sent and answered. Exit code 40 when something does not hold.",
+        "With --request and --response it also checks that these bodies were recorded, byte for "
+        "byte. Exit code 40 if a check fails.",
     )
     verify.add_argument(
-        "proof", type=Path, metavar="RECEIPT|PROOF", help="the receipt; with --record a .tlog-proof file"
+        "proof", type=Path, metavar="RECEIPT|PROOF", help="the receipt, or with --record a .tlog-proof file"
     )
     verify.add_argument("--record", type=Path, metavar="FILE", help="the record's stored bytes")
-    verify.add_argument(
-        "--request", type=Path, metavar="FILE", help="with a receipt: the request's body, byte for byte"
-    )
-    verify.add_argument(
-        "--response", type=Path, metavar="FILE", help="with a receipt: the answer's body, byte for byte"
-    )
-    verify.add_argument(
-        "--key", required=True, metavar="VKEY", help="the verifying key, or a file that holds it"
-    )
+    verify.add_argument("--request", type=Path, metavar="FILE", help="with a receipt: the request's body")
+    verify.add_argument("--response", type=Path, metavar="FILE", help="with a receipt: the response's body")
+    verify.add_argument("--key", required=True, metavar="VKEY", help="the verifying key, or a file with it")
 
     reveal = _command(
         commands,
         "reveal",
         handlers.reveal,
-        "show that a recorded commitment opens to a body",
-        "With a proof and its record, offline:\n"
-        "the proof carries the salt. Or with a request id and --ledger. Exit code 40 when it does not open.",
+        "check that a recorded commitment opens to a body",
+        "Give a proof and its record to check offline: the proof contains the salt. Or give a "
+        "request id and --ledger. Exit code 40 if the commitment does not open.",
     )
     reveal.add_argument(
-        "evidence", metavar="PROOF|REQUEST_ID", help="the .tlog-proof file; with --ledger a request id"
+        "evidence", metavar="PROOF|REQUEST_ID", help="the .tlog-proof file, or with --ledger a request id"
     )
     reveal.add_argument("--record", type=Path, metavar="FILE", help="the record's stored bytes")
-    reveal.add_argument("--ledger", type=Path, metavar="DIR", help="read the files of a ledger")
+    reveal.add_argument("--ledger", type=Path, metavar="DIR", help="the ledger's directory")
     _add_shred_keys(reveal, "with --ledger: ")
     by_hand.add_arguments(reveal)
     reveal.add_argument(
-        "--body", type=Path, required=True, metavar="FILE", help="the bytes of the request or the answer"
+        "--body",
+        type=Path,
+        required=True,
+        metavar="FILE",
+        help="the body of the request or the response, byte for byte",
     )
-    reveal.add_argument(
-        "--key", required=True, metavar="VKEY", help="the verifying key, or a file that holds it"
-    )
+    reveal.add_argument("--key", required=True, metavar="VKEY", help="the verifying key, or a file with it")
 
     consistency = _command(
         commands,
         "consistency",
         handlers.consistency,
-        "check that two checkpoints of one log are one history",
-        "From the ledger's tree, or offline\nwith a proof. Exit code 40 when they are not.",
+        "check that two checkpoints of a log are consistent",
+        "Uses the ledger's tree, or a proof to check offline. Exit code 40 if they are not consistent.",
     )
-    consistency.add_argument("old", type=Path, metavar="OLD", help="a file with the older signed note")
-    consistency.add_argument("new", type=Path, metavar="NEW", help="a file with the newer signed note")
     consistency.add_argument(
-        "--key", required=True, metavar="VKEY", help="the verifying key, or a file that holds it"
+        "old", type=Path, metavar="OLD", help="the file with the older checkpoint (a signed note)"
+    )
+    consistency.add_argument(
+        "new", type=Path, metavar="NEW", help="the file with the newer checkpoint (a signed note)"
+    )
+    consistency.add_argument(
+        "--key", required=True, metavar="VKEY", help="the verifying key, or a file with it"
     )
     shown = consistency.add_mutually_exclusive_group(required=True)
-    shown.add_argument("--ledger", type=Path, metavar="DIR", help="read the files of a ledger")
-    shown.add_argument("--proof", type=Path, metavar="FILE", help="a proof that --out has written")
+    shown.add_argument("--ledger", type=Path, metavar="DIR", help="the ledger's directory")
+    shown.add_argument("--proof", type=Path, metavar="FILE", help="a proof that --out wrote")
     consistency.add_argument(
-        "--out", type=Path, metavar="FILE", help="write the RFC 9162 proof: one base64 hash in each line"
+        "--out",
+        type=Path,
+        metavar="FILE",
+        help="write the RFC 9162 consistency proof, one base64 hash on each line",
     )
 
     fsck = _command(
         commands,
         "fsck",
         handlers.fsck,
-        "read a whole ledger again and check it",
+        "read and check a whole ledger",
         "Exit code 0: verified, 10: incomplete,\n30: diverged from a signed checkpoint, 40: invalid.",
     )
-    fsck.add_argument("directory", type=Path, metavar="DIR", help="a ledger, a shard or one incarnation")
     fsck.add_argument(
-        "--key", metavar="VKEY", help="the verifying key, or a file; without it signatures are not checked"
+        "directory", type=Path, metavar="DIR", help="the directory of a ledger, a shard or an incarnation"
+    )
+    fsck.add_argument(
+        "--key",
+        metavar="VKEY",
+        help="the verifying key, or a file with it; without it signatures are not checked",
     )
     fsck.add_argument(
         "--against",
@@ -478,18 +508,19 @@ def _add_evidence_commands(commands: _Commands[argparse.ArgumentParser]) -> None
         action="append",
         default=[],
         metavar="FILE",
-        help="signed notes kept outside, one after the other; may be given again. Every log that they\n"
-        "name must be there, hold as many records and lead to the same root",
+        help="a file with checkpoints (signed notes) from outside the ledger; can be repeated. Each "
+        "log that they name must exist, have at least as many records, and have the same root",
     )
     fsck.add_argument(
         "--keeping-key",
         metavar="VKEY",
-        help="the verifying key of the retention job, or a file; without it such a log is incomplete",
+        help="the verifying key of the retention job, or a file with it; without it a removed log is "
+        "incomplete",
     )
     fsck.add_argument(
         "--mirror",
         action="store_true",
-        help="it is a copy that a mirror held: salts, trees and continuations of logs are not checked",
+        help="the directory was restored from a mirror: do not check salts, trees and continuations of logs",
     )
     _add_shred_keys(fsck, "")
     fsck.add_argument("--json", action="store_true", help="print the report as JSON")
@@ -498,10 +529,10 @@ def _add_evidence_commands(commands: _Commands[argparse.ArgumentParser]) -> None
         commands,
         "export-leaves",
         handlers.export_leaves,
-        "write the leaves of one incarnation for foreign tools",
+        "write the leaves of an incarnation to a file, for other tools",
     )
-    export.add_argument("directory", type=Path, metavar="DIR", help="the directory of one incarnation")
-    export.add_argument("--out", type=Path, required=True, metavar="FILE", help="the file to write")
+    export.add_argument("directory", type=Path, metavar="DIR", help="the incarnation's directory")
+    export.add_argument("--out", type=Path, required=True, metavar="FILE", help="the output file")
 
 
 def _add_key_commands(commands: _Commands[argparse.ArgumentParser]) -> None:
@@ -509,24 +540,32 @@ def _add_key_commands(commands: _Commands[argparse.ArgumentParser]) -> None:
         commands,
         "keygen",
         handlers.keygen,
-        "create the key pair of a ledger, an auditor, a keeper or a witness",
-        "Writes signing-key (mode 0600) and verifying-key; never overwrites.",
+        "create a key pair for a ledger, an auditor, a retention job or a witness",
+        "Writes signing-key (mode 0600) and verifying-key. Never overwrites a file.",
     )
     keygen.add_argument(
-        "name", metavar="NAME", help="the key's name: the ledger's, for example proofgate.example.com/team"
+        "name",
+        metavar="NAME",
+        help="the name of the key, for example the ledger's name proofgate.example.com/team",
     )
     keygen.add_argument(
-        "--out", type=Path, default=Path(), metavar="DIR", help="where to write (default: here)"
+        "--out",
+        type=Path,
+        default=Path(),
+        metavar="DIR",
+        help="the output directory (default: the current one)",
     )
     keygen.add_argument(
-        "--witness", action="store_true", help="a witness's key, which cosigns (c2sp.org/tlog-cosignature)"
+        "--witness",
+        action="store_true",
+        help="create a key for a witness, which cosigns (c2sp.org/tlog-cosignature)",
     )
     _command(
         commands,
         "hash-key",
         handlers.hash_key,
         "read an API key from standard input and print its hash for keyHashes",
-        "Not from an\nargument: those are visible to other processes.",
+        "The key is not an argument, because other processes can see arguments.",
     )
 
 
@@ -538,34 +577,43 @@ def _add_mock_upstream(commands: _Commands[argparse.ArgumentParser]) -> None:
         commands,
         "mock-upstream",
         handlers.mock_upstream,
-        "an honest stand-in for OpenAI, Anthropic, Google and Amazon: for demonstrations and tests",
-        "The\nendpoints that a gateway asks, plain and streamed, GET /v1/models, /health and /mock/stats.",
+        "run a simulated provider (OpenAI, Anthropic, Google, Amazon) for demonstrations and tests",
+        "Serves the endpoints that a gateway calls, with and without streaming, and GET "
+        "/v1/models, /health and /mock/stats.",
         DIRECTIVES,
     )
     mock.add_argument(
         "--listen", type=_address, default="127.0.0.1:9000", metavar="ADDRESS", help="default: %(default)s"
     )
     mock.add_argument(
-        "--tokens", type=_positive, default=8, metavar="N", help="length of an answer (default: 8)"
+        "--tokens",
+        type=_positive,
+        default=8,
+        metavar="N",
+        help="the length of a response, in tokens (default: 8)",
     )
     mock.add_argument(
         "--token-interval-ms",
         type=_whole,
         default=0,
         metavar="N",
-        help="between the tokens of a stream (default: 0)",
+        help="the time between the tokens of a stream (default: 0)",
     )
     mock.add_argument(
-        "--model", action="append", default=[], metavar="NAME", help="a model that exists (default: all)"
+        "--model",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a model to serve; can be repeated (default: any name)",
     )
     mock.add_argument(
         "--character",
         choices=CHARACTERS,
         default="a",
-        help="which model it plays: b is less sure of its tokens (default: a)",
+        help="the simulated model: b gives its tokens lower probabilities (default: a)",
     )
     mock.add_argument(
-        "--api-key", metavar="KEY", help="the key that requests must carry (default: any or none)"
+        "--api-key", metavar="KEY", help="the API key that requests need (default: any key or none)"
     )
 
 

@@ -35,7 +35,7 @@ def serve(options: argparse.Namespace) -> int:
     try:
         return run(startable(options.config, options.accepted, options.shard), options.shard)
     except InvalidConfigError as error:
-        return fail(f"the configuration is not usable\n{error}", EXIT_USAGE)
+        return fail(f"the configuration is not valid\n{error}", EXIT_USAGE)
     except (ListenError, VolumeError) as error:
         return fail(f"{error} [{error.code}]", EXIT_FAILED)
 
@@ -54,7 +54,7 @@ def validate(options: argparse.Namespace) -> int:
             problems = [problem.report(error.source) for problem in error.problems]
             print(json.dumps({"config": str(path), "valid": False, "problems": problems}, indent=2))
             return EXIT_USAGE
-        return fail(f"the configuration is not usable\n{error}", EXIT_USAGE)
+        return fail(f"the configuration is not valid\n{error}", EXIT_USAGE)
     if options.format == "json":
         facts = {"digest": config.digest(), "verifying_key": config.verifying_key}
         warnings = [warning.report(config.source) for warning in config.warnings]
@@ -147,8 +147,8 @@ def prove(options: argparse.Namespace) -> int:
     for proof, record in written:
         print(f"wrote {record}\nwrote {proof}")
     for key in sorted({proven.shred_key_missing for proven in records if proven.shred_key_missing}):
-        print(f"no body can be shown with them: {evidence.no_shred_key(key)}")
-    print("to verify, with the ledger's verifying key in the file verifying-key:")
+        print(f"they cannot prove a body: {evidence.no_shred_key(key)}")
+    print("To verify them with the ledger's verifying key in the file verifying-key:")
     for proof, record in written:
         print(f"  proofgate verify {proof} --record {record} --key verifying-key")
     for finding in proven.findings:
@@ -162,7 +162,9 @@ def verify(options: argparse.Namespace) -> int:
     if options.record is None:
         return receipt_command.run_verify(options)
     if options.request is not None or options.response is not None:
-        return fail("--request and --response go with a receipt, and not with --record", EXIT_USAGE)
+        return fail(
+            "--request and --response need a receipt and cannot be combined with --record", EXIT_USAGE
+        )
     try:
         result = evidence.verify(options.proof, options.record, options.key)
     except _core.ProofgateError as error:
@@ -187,7 +189,7 @@ def reveal(options: argparse.Namespace) -> int:
             return fail("give --record with a proof, or --ledger with a request id", EXIT_USAGE)
     except _core.ProofgateError as error:
         return fail(f"not revealed: {error} [{error.code}]", EXIT_INVALID_EVIDENCE)
-    print(f"{options.body} is the {' and the '.join(bodies)} that was recorded\nverified")
+    print(f"{options.body} is the recorded {' and '.join(bodies)}\nverified")
     return EXIT_OK
 
 
@@ -254,7 +256,7 @@ def keygen(options: argparse.Namespace) -> int:
         verifying_key = write_key_pair(options.name, options.out, witness=options.witness)
     except KeyFileError as error:
         return fail(str(error), EXIT_USAGE)
-    use = "a witness" if options.witness else "ledger.signingKeyFile, an auditor or a keeper"
+    use = "a witness" if options.witness else "ledger.signingKeyFile, an auditor or a retention job"
     print(f"wrote {options.out / SIGNING_KEY_FILE} (secret: only for {use})")
     print(f"wrote {options.out / VERIFYING_KEY_FILE} (public: give it to those who verify)")
     print(f"verifying key: {verifying_key.strip()}")

@@ -22,7 +22,7 @@ EXIT_INVALID = 40
 
 VERDICTS = {
     0: "verified",
-    10: "incomplete: what is there verifies, but the log is not sealed or not whole",
+    10: "incomplete: all present records verify, but the log is not sealed or not complete",
     30: "diverged: the log contradicts a checkpoint that was signed before",
     40: "invalid: the log was changed after it was written",
 }
@@ -87,8 +87,8 @@ def prove_from_ledger(
         answer = _core.prove(str(directory), request_id, verifying_key, scan, folder)
     except KeyError:
         where = f"under {directory}" if scan else f"under {directory} near the time in its id"
-        advice = "" if scan else ": --scan reads everything"
-        raise EvidenceError(f"there is no exchange {request_id} {where}{advice}") from None
+        advice = "" if scan else ": --scan searches the whole ledger"
+        raise EvidenceError(f"exchange {request_id} was not found {where}{advice}") from None
     except _core.ProofgateError as error:
         raise EvidenceError(f"{error} [{error.code}]") from None
     return _proven(answer)
@@ -181,12 +181,12 @@ def reveal_from_ledger(
 
 def no_shred_key(key: str) -> str:
     """What to say of a salt whose shred key is not at hand."""
-    return f"its salt needs the shred key {key}, which is not at hand [shred_key_missing]"
+    return f"its salt needs the shred key {key}, which is missing [shred_key_missing]"
 
 
 def unreadable_salt(why: str) -> str:
     """What to say of a salt that cannot be read."""
-    return f"its salt cannot be read, and no body can be shown without: {why}"
+    return f"its salt cannot be read, so it cannot prove a body: {why}"
 
 
 def consistency(old: Path, new: Path, key: str, ledger: Path | None, proof: Path | None) -> dict[str, Any]:
@@ -212,7 +212,7 @@ def _read_hashes(path: Path) -> list[bytes]:
     except ValueError:
         hashes = [b""]
     if not all(len(entry) == _HASH_BYTES for entry in hashes):
-        raise EvidenceError(f"{path} is no consistency proof: expected one base64 hash in each line")
+        raise EvidenceError(f"{path} is not a consistency proof: expected one base64 hash on each line")
     return hashes
 
 
@@ -236,7 +236,7 @@ def fsck(
     if not directory.is_dir():
         raise EvidenceError(f"{directory} is not a directory")
     if against and key is None:
-        raise EvidenceError("--against needs --key: a note that nobody signed proves nothing")
+        raise EvidenceError("--against needs --key: a note without a verified signature proves nothing")
     held = [(str(path), read_text(path)) for path in against or []]
     verifying_key = read_verifying_key(key) if key is not None else None
     keeper = read_verifying_key(keeping_key) if keeping_key is not None else None
@@ -282,23 +282,23 @@ def read_verifying_key(text: str) -> str:
     if _VERIFYING_KEY.fullmatch(text.split("\n", 1)[0]):
         return text
     if text.startswith("PRIVATE+KEY+"):
-        raise EvidenceError(
-            "--key was given a signing key: give the verifying key, and keep the other one secret"
-        )
+        raise EvidenceError("--key is a signing key: give the verifying key, and keep the signing key secret")
     try:
         key = _read(Path(text)).decode().strip()
     except UnicodeDecodeError:
         key = ""
     if not _VERIFYING_KEY.fullmatch(key.split("\n", 1)[0].strip()):
         # A signing key in the wrong place must not appear in a terminal: the text is not repeated.
-        raise EvidenceError(f"{text} holds no verifying key: expected one line such as name+1a2b3c4d+AbCd...")
+        raise EvidenceError(
+            f"{text} contains no verifying key: expected one line such as name+1a2b3c4d+AbCd..."
+        )
     return key
 
 
 def _require_request_id(request_id: str) -> None:
     # The id becomes part of a URL and of file names.
     if not _REQUEST_ID.fullmatch(request_id):
-        raise EvidenceError("a request id has letters, digits and . _ : - only")
+        raise EvidenceError("a request id contains only letters, digits and . _ : -")
 
 
 def _proven(answer: str) -> ProvenExchange:
@@ -336,7 +336,7 @@ def read_text(path: Path) -> str:
     try:
         return _read(path).decode()
     except UnicodeDecodeError:
-        raise EvidenceError(f"{path} is not what is expected here: it is not text") from None
+        raise EvidenceError(f"{path} is not a text file") from None
 
 
 def _read(path: Path) -> bytes:

@@ -19,36 +19,36 @@ _DAY_US = 86_400_000_000
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     """Adds `keys` with `rotate` and `show`."""
-    keys = command("keys", _nothing, "give a key a successor, or show which keys follow each other")
+    keys = command("keys", _nothing, "rotate a key, or show the succession of keys")
     actions = keys.add_subparsers(title="actions", metavar="ACTION", required=True)
     rotate = actions.add_parser(
         "rotate",
-        help="create the key that follows another one, of a ledger, an auditor or a keeper",
-        description="Writes signing-key-with-former and signing-key (mode 0600), verifying-key and\n"
-        "key-successions; never overwrites.\n"
-        "Behind the keys stand the statements by which they follow each other. No secret is printed.",
+        help="rotate the key of a ledger, an auditor or a retention job",
+        description="Creates the new key, and a statement of succession that both keys sign. Writes\n"
+        "signing-key-with-former and signing-key (mode 0600), verifying-key and key-successions.\n"
+        "Never overwrites a file. Key files also contain the statements. No secret is printed.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    rotate.add_argument("old", type=Path, metavar="SIGNING_KEY", help="the key that ends")
-    rotate.add_argument(
-        "--to", type=Path, metavar="SIGNING_KEY", help="the key that follows it (default: a new one is made)"
-    )
+    rotate.add_argument("old", type=Path, metavar="SIGNING_KEY", help="the old key")
+    rotate.add_argument("--to", type=Path, metavar="SIGNING_KEY", help="the new key (default: create one)")
     rotate.add_argument(
         "--grace",
         type=_days,
         default=7,
         metavar="DAYS",
-        help="for how long the old key may still begin logs, remove and erase (default: 7; 0: not any more)",
+        help="how long the old key may still start logs, remove and erase (default: 7; 0: no longer)",
     )
-    rotate.add_argument("--out", type=Path, required=True, metavar="DIR", help="where to write")
+    rotate.add_argument("--out", type=Path, required=True, metavar="DIR", help="the output directory")
     rotate.set_defaults(command=_rotate)
     show = actions.add_parser(
         "show",
-        help="print the keys that a key file leads to, oldest first, and until when each may begin logs",
+        help="list the keys of a succession, oldest first, and until when each may start logs",
         allow_abbrev=False,
     )
-    show.add_argument("file", type=Path, metavar="FILE", help="a signing key or a verifying key")
+    show.add_argument(
+        "file", type=Path, metavar="FILE", help="the file with a signing key or a verifying key"
+    )
     show.set_defaults(command=_show)
 
 
@@ -102,10 +102,16 @@ def _rotate(options: argparse.Namespace) -> int:
         line = rotate(options.old, options.to, options.grace, options.out, time.time_ns() // 1000)
     except KeyFileError as error:
         return fail(str(error), EXIT_USAGE)
-    print(f"wrote {options.out / ROLLING_KEY_FILE} (secret: both, for workers until each has started a log)")
-    print(f"wrote {options.out / SIGNING_KEY_FILE} (secret: the key that follows, alone)")
+    print(
+        f"wrote {options.out / ROLLING_KEY_FILE} (secret: both keys; for workers until each has "
+        "started a log)"
+    )
+    print(f"wrote {options.out / SIGNING_KEY_FILE} (secret: the new key only)")
     print(f"wrote {options.out / VERIFYING_KEY_FILE} (public: give it to those who verify)")
-    print(f"wrote {options.out / SUCCESSIONS_FILE} (public: put it behind a verifying key that somebody has)")
+    print(
+        f"wrote {options.out / SUCCESSIONS_FILE} (public: verifiers append it to the verifying "
+        "key that they have)"
+    )
     _print(line)
     return EXIT_OK
 
@@ -117,7 +123,7 @@ def _show(options: argparse.Namespace) -> int:
     except KeyFileError as error:
         return fail(str(error), EXIT_USAGE)
     except ValueError as error:
-        return fail(f"{options.file} holds no key: {error}", EXIT_USAGE)
+        return fail(f"{options.file} contains no key: {error}", EXIT_USAGE)
     return EXIT_OK
 
 

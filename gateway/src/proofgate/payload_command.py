@@ -19,13 +19,13 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     parser = command(
         "payload",
         show,
-        "show what was stored of an exchange",
-        "Its records are\n"
-        "proved first; a body that does not open, or is not what its record commits to, is not shown.",
+        "show the stored bodies of an exchange",
+        "Verifies the records first. A body that cannot be decrypted, or does not match the "
+        "commitment in its record, is not shown.",
     )
-    parser.add_argument("action", choices=("show",), help="show: open a body, or list what is stored")
-    parser.add_argument("request_id", metavar="ID", help="the exchange, as the response header named it")
-    parser.add_argument("--ledger", type=Path, required=True, metavar="DIR", help="the files of a ledger")
+    parser.add_argument("action", choices=("show",), help="show: print a body, or list the stored bodies")
+    parser.add_argument("request_id", metavar="ID", help="the exchange: the x-request-id of its response")
+    parser.add_argument("--ledger", type=Path, required=True, metavar="DIR", help="the ledger's directory")
     parser.add_argument(
         "--key", required=True, metavar="VKEY", help="the ledger's verifying key, or a file with it"
     )
@@ -34,22 +34,29 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     )
     which = parser.add_mutually_exclusive_group()
     which.add_argument(
-        "--request", dest="body", action="store_const", const="request", help="what the client sent"
+        "--request",
+        dest="body",
+        action="store_const",
+        const="request",
+        help="print the request that the client sent",
     )
     which.add_argument(
-        "--response", dest="body", action="store_const", const="response", help="what the client got"
+        "--response",
+        dest="body",
+        action="store_const",
+        const="response",
+        help="print the response that the client received",
     )
     parser.add_argument(
         "--out",
         type=Path,
         metavar="FILE",
-        help="with --request or --response: a new file, in place of standard output",
+        help="with --request or --response: write to this new file instead of standard output",
     )
     parser.add_argument(
         "--raw",
         action="store_true",
-        help="write the body to a terminal as it is: its control characters reach it (default: they are\n"
-        "escaped on a terminal; a file or a pipe gets every byte)",
+        help="do not escape control characters on a terminal (a file or a pipe always gets the exact bytes)",
     )
     by_hand.add_arguments(parser)
 

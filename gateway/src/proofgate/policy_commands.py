@@ -175,7 +175,7 @@ def _flagged(is_flagged: bool) -> str:
 
 
 def _refused(error: InvalidConfigError) -> int:
-    return fail(f"the configuration is not usable\n{error}", EXIT_USAGE)
+    return fail(f"the configuration is not valid\n{error}", EXIT_USAGE)
 
 
 def _decision(verdict: Verdict) -> str:

@@ -34,7 +34,7 @@ def show(options: argparse.Namespace) -> int:
         settings = load_settings(options.config)
         at = time.time_ns() // 1000 if options.at is None else _midnight(options.at)
     except InvalidConfigError as error:
-        return fail(f"the configuration is not usable\n{error}", EXIT_USAGE)
+        return fail(f"the configuration is not valid\n{error}", EXIT_USAGE)
     except ValueError:
         return fail("--at takes a day such as 2026-01-31", EXIT_USAGE)
     listed = prices_of(settings, at)

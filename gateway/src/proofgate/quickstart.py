@@ -105,7 +105,7 @@ def configure(folder: Path, setup: Setup) -> None:
         load(folder / CONFIGURATION)
     except InvalidConfigError as error:
         told = "\n".join(problem.describe(Path(CONFIGURATION)) for problem in error.problems)
-        raise QuickstartError(f"no worker could use this\n{told}") from None
+        raise QuickstartError(f"the configuration is not valid\n{told}") from None
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "its keys are not text"
         place = getattr(error, "filename", None) or folder
@@ -113,7 +113,7 @@ def configure(folder: Path, setup: Setup) -> None:
 
 
 def instructions(folder: Path, setup: Setup, command: str = "proofgate") -> str:
-    """What to do with a gateway that runs on a folder: ask it, prove what it did. No key is in it."""
+    """The next commands for a gateway that runs on a folder, without any key."""
     inside = {
         name: shlex.quote(str(folder / name))
         for name in (TENANT_KEY, ADMIN_TOKEN, VERIFYING_KEY_FILE, LEDGER, "evidence", "receipt.json")
@@ -122,23 +122,23 @@ def instructions(folder: Path, setup: Setup, command: str = "proofgate") -> str:
     admin = f"http://{_reached(setup.admin_listen)}"
     question = {"model": setup.models[0], "messages": [{"role": "user", "content": "hi"}]}
     return f"""\
-ask it, as the tenant whose key is in {inside[TENANT_KEY]}
+Send a request, as the tenant whose API key is in {inside[TENANT_KEY]}:
   sed 's/^/Authorization: Bearer /' {inside[TENANT_KEY]} | \\
     curl -i -H @- -H 'Content-Type: application/json' http://{_reached(setup.listen)}/v1/chat/completions \\
     -d {shlex.quote(json.dumps(question))}
 
-get the receipt of the answer, with the tenant's key, and verify it; ID is its x-request-id
+Fetch the receipt with the tenant's API key, and verify it (ID is the x-request-id of the response):
   {command} receipt ID --url http://{_reached(setup.listen)} --api-key-file {inside[TENANT_KEY]} \\
     --out {inside["receipt.json"]}
   {command} verify {inside["receipt.json"]} --key {inside[VERIFYING_KEY_FILE]}
 
-prove it as the administrator, and check the whole ledger
+As the administrator, prove the exchange, and check the whole ledger:
   {command} prove ID --admin {admin} --token-file {inside[ADMIN_TOKEN]} --out {evidence}
   {command} verify {evidence}/ID.completion.tlog-proof --record {evidence}/ID.completion.json \\
     --key {inside[VERIFYING_KEY_FILE]}
   {command} fsck {inside[LEDGER]} --key {inside[VERIFYING_KEY_FILE]}
 
-look at it
+Show the status:
   {command} status --admin {admin}"""
 
 
@@ -150,18 +150,18 @@ def render(setup: Setup, key_hash: str) -> str:
         f"  - {{name: {json.dumps(model)}, provider: upstream{fallback}}}" for model in setup.models
     )
     return f"""\
-# A gateway without Kubernetes: one worker in front of providers. Paths start at this folder. A worker that
-# runs takes a change on within seconds; `proofgate validate {CONFIGURATION}` says what is wrong with one.
+# A gateway without Kubernetes: one worker in front of providers. Paths are relative to this folder. A running
+# worker reloads this file within seconds; `proofgate validate {CONFIGURATION}` reports every problem in it.
 ledger:
-  # The name of the signing key. Every checkpoint is signed under it, so it cannot change any more.
+  # The name of the signing key. Every checkpoint is signed under it, so it cannot be changed later.
   name: {json.dumps(setup.name)}
-  # Each request is recorded here before its answer leaves.
+  # Each request is recorded here before its response is sent.
   directory: {LEDGER}
   # Secret. The file {VERIFYING_KEY_FILE} is for those who verify what was signed.
   signingKeyFile: {SIGNING_KEY_FILE}
-  # Records survive the loss of power as well, for a higher latency.
+  # Records also survive a loss of power, at a higher latency.
   #durability: Synced
-# For clients. 0.0.0.0:8080 is for other machines, too: then give the worker a certificate.
+# For clients. Use 0.0.0.0:8080 to serve other machines, too, and give the worker a certificate.
 listen: {json.dumps(setup.listen)}
 #tls: {{certificateFile: tls.crt, privateKeyFile: tls.key}}
 # For you: health, metrics, proofs.
@@ -171,7 +171,7 @@ providers:
     type: OpenAI
     baseURL: {json.dumps(setup.base_url)}{provider_key}
   {second}
-# What clients may ask for, by the name that they use. A second provider takes what the first one turns away:
+# The models that clients may request. A second provider is the fallback when the first one cannot serve:
 # fallbacks: [{{provider: second, upstreamModel: {CLAUDE}}}]
 models:
 {models}
@@ -181,16 +181,16 @@ tenants:
     # `proofgate hash-key` for its hash.
     keyHashes: [{key_hash}]
     #limits: {{requestsPerMinute: 60, tokensPerDay: 1000000, concurrency: 8}}
-# What is looked for in prompts and answers; `proofgate policy rules {CONFIGURATION}` lists it. Attacks are
+# The rules for prompts and responses; `proofgate policy rules {CONFIGURATION}` lists them. Attacks are
 # recorded as flagged. Secrets are replaced; a live key in a user's message is refused. The provider gets
-# personal data of a chat as placeholders, which are put back in the answer.
+# placeholders for personal data in a chat, and the response gets the data back.
 policy:
   packs: [prompt-injection, jailbreak, exfiltration, obfuscation, secrets, pii]
-  # Refuse a message whose signs of an attack add up to this.
+  # Refuse a message whose attack score reaches this.
   #threshold: 100
-  # Record what would be done, and do none of it.
+  # Record decisions without enforcing them.
   #mode: DryRun
-# Nothing in front of this worker has to notice that it goes before it does.
+# No load balancer is in front of this worker, so it stops at once.
 timeouts: {{lameDuckSeconds: 0}}
 """
 
@@ -224,7 +224,7 @@ def _in_the_way(folder: Path) -> str:
 
 
 def _replace(path: Path, text: str) -> None:
-    """Puts another file in the place of one, as a whole."""
+    """Replaces a file atomically."""
     fresh = path.with_name(f".{path.name}")
     fresh.unlink(missing_ok=True)
     write_new(fresh, text, _PRIVATE)

@@ -22,44 +22,50 @@ def add(command: Callable[..., argparse.ArgumentParser], address: Callable[[str]
     parser = command(
         "quickstart",
         run,
-        "make a folder with all that a worker without Kubernetes needs",
-        "A commented\nconfiguration, a ledger, its signing key, a tenant's key and the provider's, which is\n"
-        "read from the environment. Prints how to start it, ask it and prove what it did.",
+        "create a folder with everything that a worker without Kubernetes needs",
+        "The folder contains a commented configuration, a ledger, its signing key, a tenant's "
+        "API key, and the provider's API key, which is read from the environment. Prints the "
+        "commands that start the worker, send a request, and verify its records.",
     )
     parser.add_argument(
         "--directory",
         type=Path,
         default=Path("proofgate"),
         metavar="DIR",
-        help="the folder to make; never overwrites one (default: %(default)s)",
+        help="the folder to create; never overwrites a folder (default: %(default)s)",
     )
     parser.add_argument(
-        "--base-url", default=OPENAI, metavar="URL", help="the provider (default: %(default)s)"
+        "--base-url", default=OPENAI, metavar="URL", help="the provider's base URL (default: %(default)s)"
     )
     parser.add_argument(
         "--key-env",
         metavar="VARIABLE",
-        help="the environment variable with the provider's key (default: "
-        f"{PROVIDER_KEY_VARIABLE} for the default provider, no key for any other)",
+        help=f"the environment variable with the provider's API key (default: {PROVIDER_KEY_VARIABLE} "
+        "for the default provider, none for another provider)",
     )
     parser.add_argument(
         "--model",
         action="append",
         metavar="NAME",
-        help=f"a model to serve; may be given again (default: {', '.join(Setup.models)})",
+        help=f"a model to serve; can be repeated (default: {', '.join(Setup.models)})",
     )
     parser.add_argument(
         "--name",
         default=Setup.name,
         metavar="NAME",
-        help="the ledger's name, in every checkpoint, permanently (default: %(default)s)",
+        help="the ledger's name; it is in every checkpoint and cannot be changed later (default: "
+        "%(default)s)",
     )
     for name, default, whom in (
         ("--listen", Setup.listen, "clients"),
-        ("--admin-listen", Setup.admin_listen, "its administrator"),
+        ("--admin-listen", Setup.admin_listen, "the administrator"),
     ):
         parser.add_argument(
-            name, type=address, default=default, metavar="ADDRESS", help=f"for {whom} (default: %(default)s)"
+            name,
+            type=address,
+            default=default,
+            metavar="ADDRESS",
+            help=f"the address for {whom} (default: %(default)s)",
         )
 
 
@@ -69,7 +75,7 @@ def run(options: argparse.Namespace) -> int:
     variable = options.key_env or (PROVIDER_KEY_VARIABLE if options.base_url == OPENAI else None)
     key = os.environ.get(variable) if variable else None
     if variable and not key:
-        return fail(f"the provider's key is not there: export it as {variable}", EXIT_USAGE)
+        return fail(f"the provider's API key is missing: export it as {variable}", EXIT_USAGE)
     try:
         setup = Setup(
             base_url=options.base_url,
@@ -83,7 +89,7 @@ def run(options: argparse.Namespace) -> int:
     except (KeyFileError, quickstart.QuickstartError) as error:
         return fail(str(error), EXIT_USAGE)
     configuration = shlex.quote(str(folder / quickstart.CONFIGURATION))
-    print(f"wrote {folder}: a configuration, an empty ledger, and keys that only you can read\n")
-    print(f"start it\n  proofgate serve --config {configuration}\n")
+    print(f"created {folder}: a configuration, an empty ledger, and keys that only you can read\n")
+    print(f"Start the worker:\n  proofgate serve --config {configuration}\n")
     print(quickstart.instructions(folder, setup))
     return EXIT_OK

@@ -18,28 +18,25 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     parser = command(
         "receipt",
         run,
-        "fetch the signed proofs of one's own exchange from a gateway",
-        "Over the traffic port, with\n"
-        "the key of the tenant that had it. Waits while no checkpoint covers the exchange.",
+        "fetch the receipt of your own exchange from a gateway",
+        "A receipt has the records of the exchange and their signed proofs. Uses the traffic "
+        "port and the API key of the exchange's tenant. Waits until a checkpoint covers the "
+        "exchange.",
     )
+    parser.add_argument("request_id", metavar="ID", help="the exchange: the x-request-id of its response")
     parser.add_argument(
-        "request_id", metavar="ID", help="the exchange, as x-request-id named it in its answer"
-    )
-    parser.add_argument(
-        "--url", required=True, metavar="URL", help="the gateway, for example http://127.0.0.1:8080"
+        "--url", required=True, metavar="URL", help="the gateway's URL, for example http://127.0.0.1:8080"
     )
     parser.add_argument(
         "--api-key-file", type=Path, required=True, metavar="FILE", help="the file with the tenant's API key"
     )
-    parser.add_argument(
-        "--out", type=Path, metavar="FILE", help="where to write the receipt (default: ID.receipt.json)"
-    )
+    parser.add_argument("--out", type=Path, metavar="FILE", help="the output file (default: ID.receipt.json)")
     parser.add_argument(
         "--timeout",
         type=_seconds,
         default=10.0,
         metavar="SECONDS",
-        help="how long to ask again while there is none (default: 10, at most 600)",
+        help="how long to wait for the receipt (default: 10, at most 600)",
     )
 
 
@@ -59,8 +56,8 @@ def run(options: argparse.Namespace) -> int:
         raise EvidenceError(f"{out} cannot be written: {error.strerror}") from None
     print(f"wrote {out}")
     if not receipt.complete:
-        print("the exchange has no end yet: ask again when it has")
-    print("to verify, with the ledger's verifying key, which must not come from this gateway:")
+        print("the exchange has not ended yet: fetch the receipt again when it has")
+    print("To verify it, get the ledger's verifying key from another source than this gateway:")
     print(f"  proofgate verify {out} --key verifying-key --request REQUEST --response ANSWER")
     return EXIT_OK
 
@@ -97,23 +94,22 @@ def _told(verified: Verified, bodies: dict[str, Path | None]) -> list[str]:
         # Files and batches have none.
         model = f" for {facts['model']}" if facts.get("model") else ""
         lines.append(
-            f"shown: recorded as asked by tenant {facts.get('tenant')} at {facts.get('endpoint')}{model},"
-            f" and sent to provider {asked}"
+            f"shown: the request of tenant {facts.get('tenant')} to {facts.get('endpoint')}{model} "
+            f"was recorded, with provider {asked}"
         )
     if end is not None:
         outcome = end.facts.get("outcome") or end.facts.get("code")
-        lines.append(f"shown: recorded as ended with {end.facts.get('status')} ({outcome})")
-    verbs = {"request": "was sent", "response": "was answered"}
+        lines.append(f"shown: the end was recorded with status {end.facts.get('status')} ({outcome})")
     for name, path in bodies.items():
         if path is not None:
-            lines.append(f"shown: {path} is what {verbs[name]}, byte for byte")
+            lines.append(f"shown: {path} is the recorded {name}, byte for byte")
         else:
-            lines.append(f"not shown: what {verbs[name]}; give the bytes with --{name}")
+            lines.append(f"not shown: the bytes of the {name}; check them with --{name} FILE")
     if verified.of_kind("completion") is None and verified.of_kind("rejection") is None:
-        lines.append("not shown: how the exchange ended; the receipt holds no end of it")
+        lines.append("not shown: how the exchange ended; the receipt has no record of its end")
     lines += [
-        "not shown: that the provider answered so; the gateway signed what it recorded",
-        "not shown: that the log still holds this; keep its checkpoint, and compare",
+        "not shown: that the provider sent this response; the gateway signed what it recorded",
+        "not shown: that the log still contains this; keep its checkpoint to compare later",
         "verified",
     ]
     return lines

@@ -18,43 +18,48 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     parser = command(
         "status",
         run,
-        "show what gateways do: workers, tenants, logs, conditions",
-        "Asks the cluster\nof kubectl's current context, or with --admin one worker; with --token-file\n"
-        "also how much of its limits each tenant has used. Exit code 0 when all is ready,\n"
-        "1 when something is not, 2 when nobody can be asked.",
+        "show the status of gateways: workers, tenants, logs and conditions",
+        "Queries the cluster of kubectl's current context, or with --admin one worker. With "
+        "--token-file it also shows how much of its limits each tenant has used. Exit code 0: "
+        "everything is ready, 1: something is not ready, 2: nothing could be queried.",
     )
     parser.add_argument(
-        "name", metavar="GATEWAY", nargs="?", help="only this one (default: all of the namespace)"
+        "name", metavar="GATEWAY", nargs="?", help="only this gateway (default: all in the namespace)"
     )
     where = parser.add_mutually_exclusive_group()
-    where.add_argument("-n", "--namespace", metavar="NAME", help="its namespace (default: the context's)")
-    where.add_argument("-A", "--all-namespaces", action="store_true", help="all gateways of the cluster")
     where.add_argument(
-        "--admin", metavar="URL", help="ask a running worker instead, for example http://127.0.0.1:9090"
+        "-n", "--namespace", metavar="NAME", help="the namespace (default: the namespace of the context)"
     )
-    parser.add_argument("--context", metavar="NAME", help="another context of kubectl's configuration")
+    where.add_argument(
+        "-A", "--all-namespaces", action="store_true", help="show the gateways of all namespaces"
+    )
+    where.add_argument(
+        "--admin", metavar="URL", help="query a running worker instead, for example http://127.0.0.1:9090"
+    )
+    parser.add_argument("--context", metavar="NAME", help="the kubectl context (default: the current one)")
     parser.add_argument(
         "--token-file",
         type=Path,
         metavar="FILE",
-        help="with --admin or GATEWAY: the file with its admin token; shows how much of limits is used",
+        help="with --admin or GATEWAY: the file with the admin token; also show how much of each "
+        "limit is used",
     )
     parser.add_argument(
-        "--output", choices=("text", "json"), default="text", help="how to show it (default: %(default)s)"
+        "--output", choices=("text", "json"), default="text", help="the output format (default: %(default)s)"
     )
 
 
 def run(options: argparse.Namespace) -> int:
     """Asks, shows, and tells by the exit code whether all is well."""
     if options.admin and (options.name or options.context):
-        return fail("--admin takes --token-file, and neither GATEWAY nor --context", EXIT_USAGE)
+        return fail("--admin cannot be combined with GATEWAY or --context", EXIT_USAGE)
     if options.token_file and not (options.admin or options.name):
-        return fail("a token is of one gateway: give its name with --token-file, or --admin", EXIT_USAGE)
+        return fail("--token-file applies to one gateway: give its name, or --admin", EXIT_USAGE)
     from proofgate.admin_client import AdminError
     from proofgate.status.cluster import ClusterError
 
     if options.name and options.all_namespaces:
-        return fail("a name is of one namespace: give --namespace instead of --all-namespaces", EXIT_USAGE)
+        return fail("GATEWAY is in one namespace: give --namespace instead of --all-namespaces", EXIT_USAGE)
     try:
         return _worker(options) if options.admin else _cluster(options)
     except (AdminError, ClusterError) as error:

@@ -31,99 +31,111 @@ def add(command: Callable[..., argparse.ArgumentParser], address: Callable[[str]
     parser = command(
         "auditor",
         run,
-        "follow a ledger from outside and keep a signed log of its heads",
-        "Verifies\nwhat workers sign as they sign it, verifies it again and again, and names what\n"
-        "contradicts it. With --once it looks once, and its exit code is fsck's: 0, 10, 30 or 40.",
+        "audit a ledger continuously, and keep a signed log of its tree heads",
+        "Verifies each checkpoint when a worker signs it, verifies older records again and "
+        "again, and reports contradictions as findings. With --once it checks once and returns "
+        "the exit code of fsck: 0, 10, 30 or 40.",
     )
     source = parser.add_mutually_exclusive_group(required=True)
-    source.add_argument("--ledger", type=Path, metavar="DIR", help="the ledger, which is only read")
+    source.add_argument(
+        "--ledger", type=Path, metavar="DIR", help="the ledger's directory, which is only read"
+    )
     workers.add_arguments(parser, source)
     parser.add_argument(
         "--state",
         type=Path,
         required=True,
         metavar="DIR",
-        help="the auditor's own directory; not on the ledger's volume",
+        help="the auditor's own directory, not on the ledger's volume",
     )
     parser.add_argument(
-        "--signing-key", type=Path, required=True, metavar="FILE", help="the auditor's own, made by keygen"
+        "--signing-key",
+        type=Path,
+        required=True,
+        metavar="FILE",
+        help="the auditor's signing key, created by keygen",
     )
     parser.add_argument(
-        "--ledger-key", required=True, metavar="VKEY", help="the ledger's verifying key, or a file"
+        "--ledger-key", required=True, metavar="VKEY", help="the ledger's verifying key, or a file with it"
     )
     parser.add_argument(
         "--keeping-key",
         metavar="VKEY",
-        help="the verifying key of the retention job, or a file: a log under a tombstone by it is\n"
-        "reported as removed, and is no finding",
+        help="the verifying key of the retention job, or a file with it; a log with a tombstone that "
+        "this key signed is reported as removed and is not a finding",
     )
     start = parser.add_mutually_exclusive_group()
     start.add_argument(
         "--new-aggregate",
         action="store_true",
-        help="start a log of heads in an empty --state: at the first start, and when the state is lost",
+        help="start a new log of tree heads in an empty --state: on the first start, or after the "
+        "state was lost",
     )
     start.add_argument(
         "--held",
         type=Path,
         metavar="FILE",
-        help="an older checkpoint of the log of heads, held where the state is not: the state has to\n"
-        "contain it. While there is no such file, an empty --state is started",
+        help="an older checkpoint of the log of tree heads, kept apart from the state; the state must "
+        "contain it. If the file does not exist, start a new log in an empty --state",
     )
     parser.add_argument(
         "--witness-policy",
         type=Path,
         metavar="FILE",
-        help="a c2sp.org/tlog-policy: who is asked to cosign the log of heads, and which of them have to\n"
-        "before a checkpoint is published (default: nobody)",
+        help="a c2sp.org/tlog-policy: the witnesses to ask for cosignatures on the log of tree heads, "
+        "and the quorum that a checkpoint needs before it is published (default: none)",
     )
     parser.add_argument(
         "--allow-http-witnesses",
         action="store_true",
-        help="ask witnesses over http that are not on this machine: in a network that you trust",
+        help="allow http URLs for witnesses on other machines, in a network that you trust",
     )
     parser.add_argument(
         "--witness-ca",
         type=Path,
         metavar="FILE",
-        help="certificates to trust of witnesses in place of the system's, PEM",
+        help="the CA certificates for witnesses, in PEM (default: the system's)",
     )
     parser.add_argument(
-        "--listen", type=address, default="127.0.0.1:9091", metavar="ADDRESS", help="(default: %(default)s)"
+        "--listen",
+        type=address,
+        default="127.0.0.1:9091",
+        metavar="ADDRESS",
+        help="the address to listen on (default: %(default)s)",
     )
     parser.add_argument(
         "--beat",
         type=_positive,
         default=10.0,
         metavar="SECONDS",
-        help="between two heads of a log (default: %(default)s)",
+        help="the time between two tree heads of a log (default: %(default)s)",
     )
     parser.add_argument(
         "--second-look",
         type=_positive,
         default=5.0,
         metavar="SECONDS",
-        help="after which what looks wrong is looked at again before it is a finding: more than a\n"
-        "network file system caches (default: %(default)s)",
+        help="the time until a suspected problem is checked again, before it becomes a finding; "
+        "choose more than the cache time of a network file system (default: %(default)s)",
     )
     parser.add_argument(
         "--stall",
         type=_positive,
         default=30.0,
         metavar="SECONDS",
-        help="until records that wait for a checkpoint are a finding (default: %(default)s)",
+        help="the time until records without a checkpoint become a finding (default: %(default)s)",
     )
     parser.add_argument(
         "--scrub",
         type=int,
         default=_SCRUB_MIB,
         metavar="MIB",
-        help="read again in each second (default: %(default)s)",
+        help="how much to verify again each second (default: %(default)s)",
     )
     audited.add_arguments(parser)
     mirrored.add_arguments(parser)
     streamed.add_arguments(parser)
-    parser.add_argument("--once", action="store_true", help="look once, print what is wrong, and end")
+    parser.add_argument("--once", action="store_true", help="check once, print the findings, and exit")
     parser.add_argument("--json", action="store_true", help="with --once: print the findings as JSON")
 
 

@@ -16,20 +16,20 @@ def add_arguments(parser: argparse.ArgumentParser, source: argparse._MutuallyExc
         action="append",
         default=[],
         metavar="SHARD=URL",
-        help="instead: the admin port of the worker of a shard, which serves what it has of the\n"
-        "ledger; once for each worker",
+        help="instead of --ledger: the admin port of a shard's worker, which serves its part of the "
+        "ledger; repeat for each worker",
     )
     source.add_argument(
         "--workers",
         type=Path,
         metavar="FILE",
-        help="instead: a JSON object of those URLs by shard, read again each second",
+        help="instead of --ledger: a JSON object from shard to URL, reloaded every second",
     )
     parser.add_argument(
         "--worker-token",
         type=Path,
         metavar="FILE",
-        help="the token for that, as `proofgate reading-token` derives it from the workers' admin token",
+        help="the token for the workers, as printed by `proofgate reading-token`",
     )
 
 

@@ -36,16 +36,18 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     parser = command(
         "access-log",
         run,
-        "check the log of who read what against what the auditor signed of it",
-        "Exit\ncode 0: all that was reported is unchanged, 10: it cannot be compared, 30: it was changed.",
+        "check the log of reads against the auditor's signed tree heads",
+        "Exit code 0: unchanged, 10: it cannot be compared, 30: it was changed.",
     )
     parser.add_argument("state", type=Path, metavar="STATE", help="the auditor's --state, or a copy of it")
-    parser.add_argument("--key", required=True, metavar="VKEY", help="the auditor's verifying key, or a file")
+    parser.add_argument(
+        "--key", required=True, metavar="VKEY", help="the auditor's verifying key, or a file with it"
+    )
     parser.add_argument(
         "--against",
         type=Path,
         metavar="FILE",
-        help="a checkpoint of the auditor's log that somebody keeps elsewhere: the state has to contain it",
+        help="a checkpoint of the auditor's log that was kept elsewhere; the state must contain it",
     )
     parser.add_argument(
         "--files",
@@ -53,7 +55,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         action="append",
         default=[],
         metavar="DIR",
-        help="where files are that were moved away; may be given again",
+        help="a directory with files that were moved away; can be repeated",
     )
 
 

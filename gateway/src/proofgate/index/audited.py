@@ -41,22 +41,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--index",
         type=Path,
         metavar="DIR",
-        help="keep an index of the exchanges in what was accepted; not on the ledger's volume",
+        help="keep an index of verified exchanges in this directory, not on the ledger's volume",
     )
     parser.add_argument(
         "--index-days",
         type=_days,
         metavar="DAYS",
-        help="keep this many days of exchanges in the index, and remove older ones (default: all)",
+        help="how many days of exchanges the index keeps; older ones are removed (default: all)",
     )
-    parser.add_argument(
-        "--same-volume", action="store_true", help="let the index lie on the ledger's volume all the same"
-    )
+    parser.add_argument("--same-volume", action="store_true", help="allow the index on the ledger's volume")
     parser.add_argument(
         "--readers",
         type=Path,
         metavar="FILE",
-        help="who may ask the index over the port: a JSON object of digests of keys (default: nobody)",
+        help="a JSON object of readers and the digests of their keys, who may query the index over "
+        "the port (default: none)",
     )
 
 
@@ -64,10 +63,10 @@ def wrong_arguments(options: argparse.Namespace) -> str | None:
     """Why the arguments do not go together; None when they do."""
     if options.index is None:
         if options.index_days is not None:
-            return "--index-days are those of an index: give --index"
-        return "--readers ask an index: give --index" if options.readers is not None else None
+            return "--index-days needs --index"
+        return "--readers needs --index" if options.readers is not None else None
     if options.once:
-        return "--index goes with an auditor that stays: `proofgate index` looks once"
+        return "--index cannot be combined with --once: use `proofgate index`"
     return require_apart(options.index, options.ledger, same_volume=options.same_volume)
 
 

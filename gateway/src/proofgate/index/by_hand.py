@@ -48,12 +48,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         metavar="STATE",
         default=os.environ.get(VARIABLE) or None,
-        help=f"record in this auditor's --state that this is read (default: ${VARIABLE}, or the auditor of\n"
-        "--index)",
+        help=f"record this read in the --state of this auditor (default: ${VARIABLE}, or the auditor "
+        "of --index)",
     )
-    where.add_argument(
-        "--unrecorded", action="store_true", help="read it all the same where that cannot be recorded"
-    )
+    where.add_argument("--unrecorded", action="store_true", help="allow the read if it cannot be recorded")
 
 
 def tell_place(index: Path, state: Path) -> None:
@@ -70,7 +68,9 @@ def record(options: argparse.Namespace, command: str, asked: dict[str, Any], row
     state = options.access_log or _of_index(getattr(options, "index", None))
     if state is None or not state.is_dir():
         if options.access_log is not None and not options.unrecorded:
-            raise EvidenceError(f"{state} is no auditor's state: nothing is shown that cannot be recorded")
+            raise EvidenceError(
+                f"{state} is not an auditor's state: the read cannot be recorded, so nothing is shown"
+            )
         return
     now = time.time_ns() // 1000
     entry: dict[str, Any] = {
@@ -88,8 +88,8 @@ def record(options: argparse.Namespace, command: str, asked: dict[str, Any], row
             print(f"proofgate: not recorded in {state}: {error.strerror}", file=sys.stderr)
             return
         raise EvidenceError(
-            f"nothing is shown that cannot be recorded in {state}: {error.strerror}"
-            " (--unrecorded reads it all the same) [access_log_unavailable]"
+            f"the read cannot be recorded in {state}, so nothing is shown: {error.strerror} "
+            "(--unrecorded allows it) [access_log_unavailable]"
         ) from None
 
 

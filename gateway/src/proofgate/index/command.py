@@ -31,80 +31,94 @@ def add(command: _Command) -> None:
     index = command(
         "index",
         run,
-        "make an index of a ledger's exchanges, or bring it up to what was signed since",
-        "Reads\nonly what a checkpoint covers that verifies. Exit code 40 when a log contradicts its\n"
-        "checkpoint; what was signed before stays in the index.",
+        "create or update an index of a ledger's exchanges",
+        "Reads only records that a valid checkpoint covers. Exit code 40 if a log contradicts "
+        "its checkpoint; exchanges that were indexed before stay in the index.",
     )
     index.add_argument(
-        "--ledger", type=Path, required=True, metavar="DIR", help="the ledger, which is only read"
+        "--ledger", type=Path, required=True, metavar="DIR", help="the ledger's directory, which is only read"
     )
     index.add_argument(
-        "--ledger-key", required=True, metavar="VKEY", help="the ledger's verifying key, or a file"
+        "--ledger-key", required=True, metavar="VKEY", help="the ledger's verifying key, or a file with it"
     )
     index.add_argument(
         "--keeping-key",
         metavar="VKEY",
-        help="the verifying key of the retention job, or a file; without it a removed log that was\n"
-        "never read is reported as missing",
+        help="the verifying key of the retention job, or a file with it; without it a removed log "
+        "that was never indexed is reported as missing",
     )
     index.add_argument(
-        "--index", type=Path, required=True, metavar="DIR", help="the index; not on the ledger's volume"
+        "--index",
+        type=Path,
+        required=True,
+        metavar="DIR",
+        help="the index's directory, not on the ledger's volume",
     )
-    index.add_argument(
-        "--same-volume", action="store_true", help="let it lie on the ledger's volume all the same"
-    )
-    index.add_argument("--rebuild", action="store_true", help="build it again")
+    index.add_argument("--same-volume", action="store_true", help="allow the index on the ledger's volume")
+    index.add_argument("--rebuild", action="store_true", help="build the index again from the ledger")
     index.add_argument(
         "--prune-before",
         type=_day,
         metavar="DAY",
-        help="remove the days before this one from the index, permanently",
+        help="permanently remove the days before this day from the index",
     )
-    index.add_argument("--follow", action="store_true", help="continue until SIGTERM or SIGINT")
+    index.add_argument(
+        "--follow", action="store_true", help="keep the index up to date until SIGTERM or SIGINT"
+    )
 
     exchanges = command(
         "exchanges",
         show,
         "list exchanges of an index, page by page",
-        "Pages stay as they were at the first one,\nwhatever comes meanwhile.",
+        "All pages show the index as it was at the first page.",
     )
-    exchanges.add_argument("--index", type=Path, required=True, metavar="DIR", help="the index")
+    exchanges.add_argument("--index", type=Path, required=True, metavar="DIR", help="the index's directory")
     by_hand.add_arguments(exchanges)
     add_filter(exchanges)
-    exchanges.add_argument("--newest", action="store_true", help="the newest first (default: the oldest)")
+    exchanges.add_argument(
+        "--newest", action="store_true", help="list the newest first (default: the oldest first)"
+    )
     exchanges.add_argument(
         "--limit",
         type=_limit,
         default=50,
         metavar="N",
-        help=f"rows in a page, 1 to {MOST_ROWS} (default: 50)",
+        help=f"the rows of a page, 1 to {MOST_ROWS} (default: 50)",
     )
     exchanges.add_argument(
-        "--after", metavar="CURSOR", help="the next page, as the page before names it; with the same filters"
+        "--after", metavar="CURSOR", help="the cursor that the previous page printed, with the same filters"
     )
     form = exchanges.add_mutually_exclusive_group()
-    form.add_argument("--json", action="store_true", help="as JSON: `exchanges` and `next`")
-    form.add_argument("--csv", action="store_true", help="as CSV; the cursor goes to standard error")
+    form.add_argument("--json", action="store_true", help="print JSON: `exchanges` and `next`")
+    form.add_argument("--csv", action="store_true", help="print CSV; the cursor goes to standard error")
 
 
 def add_filter(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of a filter."""
     for name, metavar, meaning in (
-        ("tenant", "NAME", "of this tenant"),
-        ("since", "TIME", "from this day or time on (UTC unless it says otherwise)"),
-        ("until", "TIME", "until the end of this day, or before this time"),
-        ("model", "NAME", "asked for this model"),
-        ("provider", "NAME", "sent to this provider, also among others"),
-        ("verdict", "VERDICT", "allowed, flagged, redacted, would_block, blocked or refused"),
-        ("outcome", "OUTCOME", "complete, upstream_error, …, aborted, open, or the code of a refusal"),
-        ("rule", "ID", "matched by this rule"),
-        ("id", "ID", "of this request id"),
-        ("key", "ID", "with the API key of this id, as records name it"),
-        ("min-cost", "USD", "cost as much or more"),
-        ("session", "ID", "of this session or conversation, as its client names it"),
-        ("end-user", "ID", "of the end user of this pseudonym, as `proofgate end-user` prints it"),
-        ("agent", "ID", "of this agent, as its client names it"),
-        ("trace-id", "ID", "of this trace"),
+        ("tenant", "NAME", "only of this tenant"),
+        ("since", "TIME", "only from this day or time on (UTC without an offset)"),
+        ("until", "TIME", "only until the end of this day, or before this time"),
+        ("model", "NAME", "only requests for this model"),
+        ("provider", "NAME", "only if sent to this provider, possibly after others"),
+        (
+            "verdict",
+            "VERDICT",
+            "only this verdict: allowed, flagged, redacted, would_block, blocked or refused",
+        ),
+        (
+            "outcome",
+            "OUTCOME",
+            "only this outcome: complete, upstream_error, …, aborted, open, or a refusal's code",
+        ),
+        ("rule", "ID", "only if this rule matched"),
+        ("id", "ID", "only this request id"),
+        ("key", "ID", "only with the API key of this id, as in records"),
+        ("min-cost", "USD", "only with at least this cost"),
+        ("session", "ID", "only of this session or conversation, as named by the client"),
+        ("end-user", "ID", "only of the end user with this pseudonym, as printed by `proofgate end-user`"),
+        ("agent", "ID", "only of this agent, as named by the client"),
+        ("trace-id", "ID", "only of this trace"),
     ):
         parser.add_argument(f"--{name}", metavar=metavar, help=meaning)
 
@@ -124,12 +138,12 @@ def require_apart(index: Path, ledger: Path, *, same_volume: bool) -> str | None
     """Why an index must not lie where it is to; None when it may."""
     place, ledger = index.resolve(), ledger.resolve()
     if place == ledger or ledger in place.parents:
-        return "--index lies in the ledger: nothing but workers writes there"
+        return "--index is inside the ledger: only workers may write there"
     while not place.exists():
         place = place.parent
     volume = ledger.stat().st_dev
     if not same_volume and place.stat().st_dev == volume != Path("/").stat().st_dev:
-        return "--index lies on the ledger's volume, which it would fill: --same-volume lets it"
+        return "--index is on the ledger's volume and could fill it: --same-volume allows it"
     return None
 
 

@@ -19,13 +19,15 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     parser = command(
         "end-user",
         show,
-        "read an end user's name from standard input and print the pseudonyms of it in records",
-        "One\nfor each shred key of the tenant, the newest first. Not from an argument: those are visible\n"
-        "to other processes.",
+        "read an end user's name from standard input and print the user's pseudonyms in records",
+        "Prints one pseudonym for each shred key of the tenant, newest first. The name is not an "
+        "argument, because other processes can see arguments.",
     )
-    parser.add_argument("--tenant", required=True, metavar="NAME", help="whose client names the user")
     parser.add_argument(
-        "--shred-keys", type=Path, metavar="DIR", help="the folder of tenants' shred keys, where there is one"
+        "--tenant", required=True, metavar="NAME", help="the tenant whose client names the user"
+    )
+    parser.add_argument(
+        "--shred-keys", type=Path, metavar="DIR", help="the folder of tenants' shred keys, if there is one"
     )
 
 
@@ -33,13 +35,13 @@ def show(options: argparse.Namespace) -> int:
     """Prints the pseudonyms."""
     name = sys.stdin.read(_LONGEST + 2).removesuffix("\n")
     if not 1 <= len(name.encode()) <= _LONGEST:
-        return fail(f"the name has 1 to {_LONGEST} bytes", EXIT_USAGE)
+        return fail(f"the name must have 1 to {_LONGEST} bytes", EXIT_USAGE)
     folder = None if options.shred_keys is None else str(options.shred_keys)
     try:
         found = _core.end_user_ids(options.tenant, name, folder)
     except _core.LedgerError as error:
         return fail(f"{error} [{error.code}]", EXIT_FAILED)
     if not found:
-        return fail(f"{folder} holds no key of {options.tenant} [shred_key_missing]", EXIT_FAILED)
+        return fail(f"{folder} has no key of {options.tenant} [shred_key_missing]", EXIT_FAILED)
     print("\n".join(found))
     return EXIT_OK

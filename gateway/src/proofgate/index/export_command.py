@@ -30,32 +30,39 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     export = command(
         "export",
         run,
-        "write exchanges of an index with their records and proofs, for holders of the verifying key",
-        "Asked\nfor a tenant, a time or both, it also shows that none is left out between two others.\n"
-        "Exit code 10: exchanges of logs that cannot be read are left out, and the manifest says so.",
+        "export exchanges of an index with their records and proofs",
+        "Anyone with the verifying key can check the export. An export of a tenant, a time range "
+        "or both also proves that no exchange is left out between two others. Exit code 10: "
+        "exchanges of unreadable logs are left out, and the manifest reports it.",
     )
-    export.add_argument("--index", type=Path, required=True, metavar="DIR", help="the index")
-    export.add_argument("--ledger", type=Path, required=True, metavar="DIR", help="the ledger that it is of")
+    export.add_argument("--index", type=Path, required=True, metavar="DIR", help="the index's directory")
+    export.add_argument(
+        "--ledger", type=Path, required=True, metavar="DIR", help="the directory of the index's ledger"
+    )
     by_hand.add_arguments(export)
     add_filter(export)
     export.add_argument(
         "--out", type=Path, required=True, metavar="DIR|TAR", help="a new directory, or a new .tar or .tar.gz"
     )
     export.add_argument(
-        "--signing-key", type=Path, metavar="FILE", help="sign the manifest with this key, made by keygen"
+        "--signing-key", type=Path, metavar="FILE", help="sign the manifest with this key, created by keygen"
     )
 
     check = command(
         "verify-export",
         verify,
         "check an export offline",
-        "Exit code 0: all of it is proved, 10: what is there is proved, and\n"
-        "admissions between others, ends, or what the manifest claims is missing, 40: something does\n"
-        "not hold.",
+        "Exit code 0: all exchanges are proved, 10: the present exchanges are proved, but "
+        "admissions between others, ends, or something that the manifest claims is missing, 40: "
+        "a check fails.",
     )
     check.add_argument("export", type=Path, metavar="DIR|TAR", help="the export")
-    check.add_argument("--key", required=True, metavar="VKEY", help="the ledger's verifying key, or a file")
-    check.add_argument("--signer", metavar="VKEY", help="require that this key signed it; the key or a file")
+    check.add_argument(
+        "--key", required=True, metavar="VKEY", help="the ledger's verifying key, or a file with it"
+    )
+    check.add_argument(
+        "--signer", metavar="VKEY", help="require a signature by this verifying key, or a file with it"
+    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -85,11 +92,11 @@ def run(options: argparse.Namespace) -> int:
         return fail(f"{error.filename or options.out}: {error.strerror}", EXIT_USAGE)
     except ValueError:
         # The text of a key is not repeated.
-        return fail("--signing-key: the file holds no signing key", EXIT_USAGE)
+        return fail("--signing-key: the file contains no signing key", EXIT_USAGE)
     for origin, why in sorted(written.unreadable.items()):
         fail(f"left out, because it cannot be read: {origin}: {why}", EXIT_INCOMPLETE)
     print(f"wrote {options.out}: {written.exchanges} exchanges, {written.records} records")
-    print("to verify, with the ledger's verifying key, which must not come from here:")
+    print("To verify it, get the ledger's verifying key from another source than this export:")
     print(f"  proofgate verify-export {options.out} --key verifying-key")
     return EXIT_INCOMPLETE if written.unreadable else EXIT_OK
 

@@ -96,19 +96,23 @@ def add_state(parser: argparse.ArgumentParser) -> None:
         type=Path,
         required=True,
         metavar="DIR",
-        help="the keeper's own directory, with the holds; not on the ledger's volume",
+        help="the retention job's own directory, with the holds, not on the ledger's volume",
     )
 
 
 def add_ledger(parser: argparse.ArgumentParser) -> None:
     """Adds the ledger, its key, the state and the keeper's key."""
-    parser.add_argument("--ledger", type=Path, required=True, metavar="DIR", help="the ledger")
+    parser.add_argument("--ledger", type=Path, required=True, metavar="DIR", help="the ledger's directory")
     parser.add_argument(
-        "--ledger-key", required=True, metavar="VKEY", help="the ledger's verifying key, or a file"
+        "--ledger-key", required=True, metavar="VKEY", help="the ledger's verifying key, or a file with it"
     )
     add_state(parser)
     parser.add_argument(
-        "--signing-key", type=Path, required=True, metavar="FILE", help="the keeper's, which signs what goes"
+        "--signing-key",
+        type=Path,
+        required=True,
+        metavar="FILE",
+        help="the retention job's signing key, which signs each removal",
     )
     add_auditor(parser)
 
@@ -118,7 +122,7 @@ def add_author(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--author",
         metavar="NAME",
-        help=f"who answers for this, in one line; it is signed (default: ${AUTHOR_VARIABLE})",
+        help=f"the person or role responsible, on one line; it is signed (default: ${AUTHOR_VARIABLE})",
     )
 
 
@@ -129,7 +133,7 @@ def add_ticket(parser: argparse.ArgumentParser, *others: str) -> None:
         *others,
         dest="ticket",
         metavar="TEXT",
-        help="the case or ticket that asked for it, in one line; it is signed",
+        help="the case or ticket, on one line; it is signed",
     )
 
 
@@ -139,16 +143,18 @@ def add_auditor(parser: argparse.ArgumentParser) -> None:
     where.add_argument(
         "--auditor",
         metavar="URL",
-        help="the auditor's port: nothing is destroyed, and no hold counts as released, before the statement "
-        "of that is in its log",
+        help="the auditor's port; nothing is destroyed, and no hold counts as released, until the "
+        "auditor's log contains the statement",
     )
     where.add_argument(
         "--auditor-state",
         type=Path,
         metavar="DIR",
-        help="instead: the auditor's --state, or a copy",
+        help="instead of --auditor: the auditor's --state, or a copy",
     )
-    parser.add_argument("--auditor-key", metavar="VKEY", help="the auditor's verifying key, or a file")
+    parser.add_argument(
+        "--auditor-key", metavar="VKEY", help="the auditor's verifying key, or a file with it"
+    )
 
 
 def anchors(options: argparse.Namespace) -> Anchors | None:
@@ -179,7 +185,9 @@ def author(options: argparse.Namespace, *, signs: bool) -> str:
     """Who answers for what is signed; where nothing is, nobody need. Raises UsageError."""
     named: str = options.author or os.environ.get(AUTHOR_VARIABLE, "")
     if not named and signs:
-        raise UsageError(f"say who answers for this, by --author or ${AUTHOR_VARIABLE}: it is signed")
+        raise UsageError(
+            f"name the person or role responsible with --author or ${AUTHOR_VARIABLE}: it is signed"
+        )
     return named
 
 
@@ -191,7 +199,7 @@ def add_tenant_minimum(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="TENANT=DAYS",
-        help="how long what is of a tenant is kept, if that is longer: acme=730d; may be given again",
+        help="a longer minimum retention for one tenant, for example acme=730d; can be repeated",
     )
 
 
@@ -206,11 +214,16 @@ def minimums(given: list[tuple[str, int]]) -> dict[str, int]:
 def add_minimum(parser: argparse.ArgumentParser, verb: str) -> None:
     """Adds how long what is destroyed had to be kept, which the law may override."""
     minimum = parser.add_mutually_exclusive_group(required=True)
-    minimum.add_argument("--minimum", type=days, metavar="DAYS", help="how long all exchanges are kept: 180d")
+    minimum.add_argument(
+        "--minimum",
+        type=days,
+        metavar="DAYS",
+        help="the minimum retention of all exchanges, for example 180d",
+    )
     minimum.add_argument(
         "--override-minimum",
         action="store_true",
-        help=f"{verb} whatever the minimum is: where the law asks for it. A hold is never overridden",
+        help=f"{verb} regardless of the minimum, if the law requires it; a hold is never overridden",
     )
     add_tenant_minimum(parser)
 
@@ -252,4 +265,4 @@ def signing_key(path: Path) -> str:
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise UsageError(f"{path} holds no signing key") from None
+        raise UsageError(f"{path} contains no signing key") from None

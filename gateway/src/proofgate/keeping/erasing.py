@@ -16,9 +16,10 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     parser = command(
         "erase",
         run,
-        "destroy the salts of an exchange or of a tenant",
-        "Its commitments reveal nothing\nthen; all records and proofs stay as they are. What is destroyed is "
-        "signed before. Without --yes\nnothing is changed. Exit code 1 when anything of it stays.",
+        "destroy the salts of an exchange or a tenant",
+        "After that, commitments reveal nothing; all records and proofs stay valid. A statement "
+        "of the erasure is signed first. Without --yes nothing is changed. Exit code 1 if a salt "
+        "remains.",
     )
     arguments.add_ledger(parser)
     what = parser.add_mutually_exclusive_group(required=True)
@@ -28,13 +29,16 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         "--until",
         type=arguments.moment_until,
         metavar="TIME",
-        help="with --tenant: those of this day or time, or earlier; of a day, all (default: all so far)",
+        help="with --tenant: only exchanges up to this time, or up to the end of this day (default: "
+        "all so far)",
     )
     arguments.add_minimum(parser, "erase")
-    parser.add_argument("--reason", required=True, metavar="TEXT", help="why, in one line; it is signed")
+    parser.add_argument(
+        "--reason", required=True, metavar="TEXT", help="the reason, on one line; it is signed"
+    )
     arguments.add_author(parser)
     arguments.add_ticket(parser)
-    parser.add_argument("--yes", action="store_true", help="do it")
+    parser.add_argument("--yes", action="store_true", help="carry it out")
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
@@ -53,17 +57,18 @@ def run(options: argparse.Namespace) -> int:
         for line in lines(logs, done=options.yes):
             print(line)
         if options.yes:
-            print(f"the salts of {count} exchanges were destroyed; {stay} logs keep theirs")
+            print(f"destroyed the salts of {count} exchanges; {stay} logs keep their salts")
         else:
             print(
-                f"nothing was changed: --yes destroys the salts of {count} exchanges; {stay} logs keep theirs"
+                f"nothing was changed: --yes destroys the salts of {count} exchanges; {stay} logs keep "
+                "their salts"
             )
     return EXIT_FAILED if stay else EXIT_OK
 
 
 def _erase(options: argparse.Namespace) -> Logs:
     if options.until is not None and options.tenant is None:
-        raise arguments.UsageError("--until goes with --tenant")
+        raise arguments.UsageError("--until needs --tenant")
     policy = arguments.minimum_of(options)
     tenant = None if options.tenant is None else (options.tenant, options.until)
     author = arguments.author(options, signs=options.yes)

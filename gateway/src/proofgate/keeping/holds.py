@@ -19,56 +19,63 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     parser = command(
         "hold",
         _list,
-        "say what of a ledger must stay, and until when it had to",
-        "A hold keeps every log\nthat it touches from `prune`, and every salt from `erase`.",
+        "place, list or release legal holds",
+        "`prune` does not remove a log with a record under a hold, and `erase` does not destroy its salts.",
     )
     actions = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
 
-    begin = _action(actions, "begin", _begin, "create a keeper's state, once")
+    begin = _action(actions, "begin", _begin, "create the state of a retention job, once")
     arguments.add_state(begin)
     begin.add_argument(
-        "--ledger-key", required=True, metavar="VKEY", help="the ledger's verifying key, or a file"
+        "--ledger-key", required=True, metavar="VKEY", help="the ledger's verifying key, or a file with it"
     )
     begin.add_argument(
         "--signing-key",
         type=Path,
         required=True,
         metavar="FILE",
-        help="the keeper's own, made by keygen: named neither as the ledger nor above or below it",
+        help="the retention job's signing key, created by keygen; its name must not be the ledger's "
+        "name, or a path above or below it",
     )
 
-    added = _action(actions, "add", _add, "add a hold")
+    added = _action(actions, "add", _add, "place a hold")
     arguments.add_state(added)
-    added.add_argument("--tenant", metavar="NAME", help="what is of this tenant")
-    added.add_argument("--id", metavar="REQUEST_ID", help="what is of this exchange")
-    added.add_argument("--since", type=arguments.moment, metavar="TIME", help="what is of this time or later")
+    added.add_argument("--tenant", metavar="NAME", help="records of this tenant")
+    added.add_argument("--id", metavar="REQUEST_ID", help="records of this exchange")
+    added.add_argument("--since", type=arguments.moment, metavar="TIME", help="records of this time or later")
     added.add_argument(
         "--until",
         type=arguments.moment_until,
         metavar="TIME",
-        help="what is of this day or time, or earlier: of a day, all of it",
+        help="records up to this time, or up to the end of this day",
     )
-    added.add_argument("--all", action="store_true", help="everything")
-    added.add_argument("--reason", required=True, metavar="TEXT", help="why, in one line")
+    added.add_argument("--all", action="store_true", help="all records")
+    added.add_argument("--reason", required=True, metavar="TEXT", help="the reason, on one line")
     arguments.add_ticket(added, "--reference")
 
-    listed = _action(actions, "list", _list, "list all holds, also those that are over")
+    listed = _action(actions, "list", _list, "list all holds, including released ones")
     arguments.add_state(listed)
 
-    released = _action(actions, "release", _release, "end a hold")
+    released = _action(actions, "release", _release, "release a hold")
     arguments.add_state(released)
     released.add_argument("id", type=int, metavar="NUMBER", help="the hold's number")
-    released.add_argument("--reason", required=True, metavar="TEXT", help="why, in one line")
+    released.add_argument("--reason", required=True, metavar="TEXT", help="the reason, on one line")
 
     arguments.add_ticket(released)
     for action in (added, released):
         arguments.add_author(action)
         stated = action.add_argument_group(
-            "state it at once", "on the ledger's volume, signed; else the next command that works there does"
+            "state it on the ledger at once",
+            "write a signed statement to the ledger's volume; otherwise the next command that "
+            "changes the ledger writes it",
         )
-        stated.add_argument("--ledger", type=Path, metavar="DIR", help="the ledger")
-        stated.add_argument("--ledger-key", metavar="VKEY", help="the ledger's verifying key, or a file")
-        stated.add_argument("--signing-key", type=Path, metavar="FILE", help="the keeper's signing key")
+        stated.add_argument("--ledger", type=Path, metavar="DIR", help="the ledger's directory")
+        stated.add_argument(
+            "--ledger-key", metavar="VKEY", help="the ledger's verifying key, or a file with it"
+        )
+        stated.add_argument(
+            "--signing-key", type=Path, metavar="FILE", help="the retention job's signing key"
+        )
 
     for action in (begin, added, listed, released):
         action.add_argument("--json", action="store_true", help="print JSON")
@@ -114,7 +121,7 @@ def _add(options: argparse.Namespace) -> int:
     given = {name: value for name, value in scope.items() if value is not None}
     if bool(given) == options.all:
         raise arguments.UsageError(
-            "give --all, or what to hold: --tenant, --id, --since, --until; a record has to be all of it"
+            "give --all, or conditions: --tenant, --id, --since, --until; a record must match all of them"
         )
     why, ledger = _why(options), _ledger_to_state(options)
     keeper = arguments.open_keeper(options.state, options.ledger)
@@ -132,7 +139,7 @@ def _list(options: argparse.Namespace) -> int:
     for hold in holds:
         print(_line(hold))
     active = sum("released" not in hold for hold in holds)
-    print(f"{active} of {len(holds)} holds hold")
+    print(f"{active} of {len(holds)} holds are active")
     return EXIT_OK
 
 

@@ -120,10 +120,10 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         "keep",
         run,
         "carry out a plan of holds and retention",
-        "Brings the plan's holds into the state,\nthen removes logs and erases salts that are older than it "
-        "says, as `hold`, `prune` and `erase` do.\nRun it again and again. A hold that leaves the plan holds "
-        "until the plan, or somebody, releases it.\nExit code 10 when something stays that was to go, 1 when "
-        "nothing can be removed.",
+        "Adds the plan's holds to the state. Then removes logs and erases salts whose retention "
+        "has ended, as `prune` and `erase` do. Run it regularly. A hold that is dropped from the "
+        "plan stays active until the plan or a person releases it. Exit code 10 if something "
+        "that was due remains, 1 if nothing can be removed.",
     )
     arguments.add_ledger(parser)
     arguments.add_author(parser)
@@ -132,17 +132,17 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         type=_seconds,
         default=AUDITOR_SECONDS,
         metavar="SECONDS",
-        help="how long to wait for the auditor's log, where one is named; what it does not have by then "
-        f"waits for the next run (default: {AUDITOR_SECONDS:g})",
+        help="with --auditor or --auditor-state: how long to wait for the auditor's log; what it does "
+        f"not contain by then waits for the next run (default: {AUDITOR_SECONDS:g})",
     )
-    parser.add_argument("--plan", type=Path, required=True, metavar="FILE", help="the plan, JSON")
+    parser.add_argument("--plan", type=Path, required=True, metavar="FILE", help="the plan in JSON")
     parser.add_argument(
         "--report",
         type=Path,
         metavar="FILE",
-        help=f"write what was done, JSON of at most {MAX_REPORT} bytes: /dev/termination-log",
+        help=f"write a report in JSON of at most {MAX_REPORT} bytes, for example to /dev/termination-log",
     )
-    parser.add_argument("--dry-run", action="store_true", help="change nothing, and print what would be")
+    parser.add_argument("--dry-run", action="store_true", help="change nothing, and print what would change")
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 

@@ -21,10 +21,11 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     parser = command(
         "prune",
         run,
-        "remove logs that need be kept no longer, under tombstones",
-        "Whole logs go, each verified\nbefore, and of each a signed tombstone stays with what keeps the "
-        "ledger provable. Without --yes\nnothing is changed: what would go is printed, and why the rest "
-        "stays. Exit code 10: of a log\nthat stays, something cannot be read or believed.",
+        "remove logs whose retention has ended, and leave tombstones",
+        "Verifies and removes whole logs. Each leaves a signed tombstone, so the ledger can "
+        "still be verified. Without --yes nothing is changed: it prints what would be removed, "
+        "and why the rest stays. Exit code 10: something in a log that stays cannot be read or "
+        "trusted.",
     )
     arguments.add_ledger(parser)
     parser.add_argument(
@@ -32,7 +33,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         type=arguments.days,
         required=True,
         metavar="DAYS",
-        help="how long all records are kept: 180d",
+        help="the retention of all records, for example 180d",
     )
     arguments.add_tenant_minimum(parser)
     parser.add_argument(
@@ -41,14 +42,17 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         action="append",
         default=[],
         metavar="FILE",
-        help="signed notes kept outside: that they are of a log stays provable when it goes",
+        help="a file with checkpoints (signed notes) from outside the ledger, which stay provable "
+        "after removal; can be repeated",
     )
     parser.add_argument(
-        "--reason", metavar="TEXT", help="why, for the tombstones (default: the retention of DAYS days)"
+        "--reason",
+        metavar="TEXT",
+        help="the reason in the tombstones, on one line (default: the retention of DAYS days)",
     )
     arguments.add_author(parser)
     arguments.add_ticket(parser)
-    parser.add_argument("--yes", action="store_true", help="do it")
+    parser.add_argument("--yes", action="store_true", help="carry it out")
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 

@@ -11,6 +11,10 @@ from typing import Any
 from proofgate.exit_codes import EXIT_OK, EXIT_USAGE, fail
 from proofgate.keeping.shred_key_files import Folder, Secret, ShredKeysError
 
+_EXAMPLE = """\
+a Secret, for example:
+  kubectl get secret NAME -o json | proofgate shred-keys rotate - TENANT | kubectl replace -f -
+"""
 #: More than a Secret may hold, as JSON.
 _MOST = 8 << 20
 
@@ -20,28 +24,35 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     parser = command(
         "shred-keys",
         _list,
-        "list tenants' shred keys, and make new ones",
-        "In a folder, or in a Secret that\npasses through: kubectl get secret NAME -o json\n"
-        "| proofgate shred-keys rotate - TENANT | kubectl replace -f -\n"
-        "No key is ever shown. `proofgate shred` destroys them.",
+        "list, rotate or remove tenants' shred keys",
+        "The keys are in a folder, or in a Secret. Never prints a key. `proofgate shred` destroys keys.",
+        _EXAMPLE,
     )
     actions = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     listed = _action(actions, "list", _list, "list the ids of all keys in a folder, newest first")
     listed.add_argument("directory", type=Path, metavar="DIR", help="the folder")
     rotated = _action(
-        actions, "rotate", _rotate, "put a new key before those of a tenant; the others open older ones"
+        actions, "rotate", _rotate, "create a new first key for each tenant; older keys stay for older salts"
     )
-    dropped = _action(
-        actions, "drop", _drop, "remove keys: `shred` says which, and signs that they were destroyed"
-    )
+    dropped = _action(actions, "drop", _drop, "remove keys that `shred` has signed as destroyed")
     for action in (rotated, dropped):
-        action.add_argument("where", metavar="DIR|-", help="the folder, or - for a Secret as JSON")
+        action.add_argument(
+            "where",
+            metavar="DIR|-",
+            help="the folder, or - to read a Secret as JSON from standard input and write it to standard "
+            "output",
+        )
     rotated.add_argument(
-        "tenants", nargs="+", metavar="TENANT", help="whose; one that has none gets its first"
+        "tenants", nargs="+", metavar="TENANT", help="the tenant; one without a key gets its first key"
     )
-    dropped.add_argument("tenant", metavar="TENANT", help="whose")
+    dropped.add_argument("tenant", metavar="TENANT", help="the tenant")
     dropped.add_argument(
-        "--key", dest="keys", action="append", required=True, metavar="ID", help="which; may be given again"
+        "--key",
+        dest="keys",
+        action="append",
+        required=True,
+        metavar="ID",
+        help="the key's id; can be repeated",
     )
 
 

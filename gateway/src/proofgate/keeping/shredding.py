@@ -22,10 +22,10 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     parser = command(
         "shred",
         run,
-        "destroy a tenant's shred keys, so that no copy of the ledger opens what was said",
-        "Backups\nand snapshots among them; all records and proofs stay as they are. That the keys are\n"
-        "destroyed is signed before. Without --yes nothing is changed. Exit code 1 when a key stays, or\n"
-        "is left to you.",
+        "destroy a tenant's shred keys, so that no copy of the ledger reveals its bodies",
+        "This includes backups and snapshots; all records and proofs stay valid. A statement of "
+        "the destruction is signed first. Without --yes nothing is changed. Exit code 1 if a key "
+        "remains, or if you have to remove it yourself.",
     )
     parser.add_argument(
         "--ledger",
@@ -33,38 +33,44 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         action="append",
         required=True,
         metavar="DIR",
-        help="the ledger; again for each volume, where each worker has one of its own",
+        help="the ledger's directory; repeat for each volume if each worker has its own",
     )
     parser.add_argument(
-        "--ledger-key", required=True, metavar="VKEY", help="the ledger's verifying key, or a file"
+        "--ledger-key", required=True, metavar="VKEY", help="the ledger's verifying key, or a file with it"
     )
     arguments.add_state(parser)
     parser.add_argument(
-        "--signing-key", type=Path, required=True, metavar="FILE", help="the keeper's, which signs what goes"
+        "--signing-key",
+        type=Path,
+        required=True,
+        metavar="FILE",
+        help="the retention job's signing key, which signs each removal",
     )
     arguments.add_auditor(parser)
-    parser.add_argument("--tenant", required=True, metavar="NAME", help="whose keys")
+    parser.add_argument("--tenant", required=True, metavar="NAME", help="the tenant")
     parser.add_argument(
         "--key",
         dest="keys",
         action="append",
         metavar="ID",
-        help="which of them; may be given again (default: all)",
+        help="the id of a key; can be repeated (default: all keys of the tenant)",
     )
     parser.add_argument(
-        "--shred-keys", type=Path, metavar="DIR", help="the folder of keys, from which they are removed"
+        "--shred-keys", type=Path, metavar="DIR", help="the folder from which the keys are removed"
     )
     parser.add_argument(
         "--secret",
         metavar="NAMESPACE/NAME",
         default="NAMESPACE/GATEWAY-shred-keys",
-        help="the Secret of keys, for the command that is printed where they lie in one",
+        help="the Secret with the keys, for the kubectl command that is printed",
     )
     arguments.add_minimum(parser, "shred")
-    parser.add_argument("--reason", required=True, metavar="TEXT", help="why, in one line; it is signed")
+    parser.add_argument(
+        "--reason", required=True, metavar="TEXT", help="the reason, on one line; it is signed"
+    )
     arguments.add_author(parser)
     arguments.add_ticket(parser)
-    parser.add_argument("--yes", action="store_true", help="do it")
+    parser.add_argument("--yes", action="store_true", help="carry it out")
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
@@ -87,7 +93,10 @@ def run(options: argparse.Namespace) -> int:
         if not options.yes:
             print(f"nothing was changed: --yes destroys {len(going)} keys of {options.tenant}; {stay} stay")
         if command is not None:
-            print(f"it is signed, and nobody has seen that the keys are gone. Remove them:\n  {command}")
+            print(
+                "the destruction is signed, but the removal of the keys is not confirmed. Remove them:\n  "
+                f"{command}"
+            )
     return EXIT_FAILED if stay or left or not keys else EXIT_OK
 
 
@@ -135,8 +144,8 @@ def _shred(options: argparse.Namespace) -> list[_Key]:
         # What is signed of a key that nobody knows would tell of a slip of the pen for ever.
         if key["action"] == "destroy" and key["key"] not in there and not key["exchanges"]:
             raise arguments.UsageError(
-                f"{key['key']} is no shred key of {options.tenant}:"
-                " neither is it there, nor does an admission name it"
+                f"{key['key']} is not a shred key of {options.tenant}: the folder does not have it, and "
+                "no admission names it"
             )
     if options.yes:
         planned = {key["key"]: key for key in keys}
@@ -190,7 +199,7 @@ def _kubectl(options: argparse.Namespace, keys: list[str]) -> str:
 
 def _lines(keys: list[_Key], *, done: bool) -> Iterator[str]:
     if not keys:
-        yield "no shred key is known: neither is one there, nor does an admission name one"
+        yield "no shred key is known: the folder has none, and no admission names one"
     for key in keys:
         match key["action"]:
             case "destroy":

@@ -21,9 +21,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="DIR|s3://BUCKET/PREFIX?…",
-        help="copy logs that have ended, and checkpoints, to a directory or a bucket with object lock;\n"
-        "may be given again. Behind '?': lock=compliance|governance&days=N, endpoint, region,\n"
-        "credentials (a directory with AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY; default: the\n"
+        help="copy ended logs and checkpoints to a directory, or to a bucket with object lock; can be "
+        "repeated. Parameters after '?': lock=compliance|governance&days=N, endpoint, region, "
+        "credentials (a directory with AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY; default: the "
         "environment), ca, http=allow",
     )
     parser.add_argument(
@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=float,
         default=_PATIENCE,
         metavar="SECONDS",
-        help="until what waits to be mirrored is a finding (default: %(default)s)",
+        help="the time until logs that are not mirrored become a finding (default: %(default)s)",
     )
 
 
@@ -40,7 +40,7 @@ def wrong_arguments(options: argparse.Namespace) -> str | None:
     from proofgate.mirror.places import PlaceError, parse
 
     if options.mirror and options.once:
-        return "--mirror goes with an auditor that stays"
+        return "--mirror cannot be combined with --once"
     if not 0 < options.mirror_patience <= 86_400:
         return "--mirror-patience: expected more than 0 and at most 86400 seconds"
     ledger = options.ledger.resolve()

@@ -24,11 +24,13 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     parser = command(
         "mirror-fetch",
         run,
-        "bring the logs of a mirror back to a directory",
-        "Of each\nobject the version that was written first is fetched. Check it with `fsck --mirror`.",
+        "restore logs from a mirror",
+        "Fetches the first version of each object. Check the result with `fsck --mirror`.",
     )
-    parser.add_argument("mirror", metavar="DIR|s3://BUCKET/PREFIX?…", help="as --mirror of `auditor` has it")
-    parser.add_argument("out", type=Path, metavar="OUT", help="a directory that is not there yet")
+    parser.add_argument(
+        "mirror", metavar="DIR|s3://BUCKET/PREFIX?…", help="the mirror, as in --mirror of `proofgate auditor`"
+    )
+    parser.add_argument("out", type=Path, metavar="OUT", help="a new directory")
 
 
 def run(options: argparse.Namespace) -> int:

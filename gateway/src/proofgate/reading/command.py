@@ -15,11 +15,16 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     parser = command(
         "reading-token",
         run,
-        "print the token by which an auditor reads workers' folders",
-        "It is made of\ntheir admin token, and opens nothing but that. Give it to `proofgate auditor\n"
-        "--worker-token`, where workers have a volume each.",
+        "print the token with which an auditor reads workers' folders",
+        "The token is derived from the workers' admin token and gives no other access. Pass it "
+        "to `proofgate auditor --worker-token` if each worker has its own volume.",
     )
-    parser.add_argument("token_file", type=Path, metavar="FILE", help="the workers' admin.tokenFile")
+    parser.add_argument(
+        "token_file",
+        type=Path,
+        metavar="FILE",
+        help="the file with the workers' admin token (admin.tokenFile)",
+    )
 
 
 def run(options: argparse.Namespace) -> int:

@@ -26,15 +26,14 @@ EXIT_NOTHING = 3
 _PROGRESS = 5
 
 _DETAILS = """\
-Only what a checkpoint
-of the ledger's key covers counts. The rules of the configuration that a record names, archived beside the
-ledger, judge the bodies that were kept, as the worker did. With --policy those of another configuration do:
-what would have been decided otherwise. Nothing of a body is printed without --show-text."""
+Uses only records that a checkpoint of the ledger's key covers. Evaluates the stored bodies with the
+archived configuration that the record names, as the worker did. With --policy it evaluates them with
+another configuration and reports what would change. Prints no text of a body without --show-text."""
 
 _EPILOG = """\
 exit codes:
-  0   every verdict comes out again; with --policy: nothing would have been decided otherwise
-  1   some do not, a log contradicts what was signed, or something of one cannot be read
+  0   every verdict is reproduced; with --policy: every decision stays the same
+  1   a verdict differs, or a log contradicts its checkpoint or cannot be read
   2   wrong usage: arguments, configuration, a key or a ledger that cannot be read
   3   nothing could be replayed
 """
@@ -45,57 +44,69 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     parser = command(
         "replay",
         run,
-        "come to the recorded verdicts again, or to those of another policy",
+        "replay recorded verdicts, or compare them with another policy",
         _DETAILS,
         _EPILOG,
     )
     parser.add_argument("ledger", type=Path, metavar="LEDGER", help="the ledger's directory")
-    parser.add_argument("--key", required=True, metavar="VKEY", help="the ledger's verifying key, or a file")
+    parser.add_argument(
+        "--key", required=True, metavar="VKEY", help="the ledger's verifying key, or a file with it"
+    )
     parser.add_argument(
         "--keeping-key",
         metavar="VKEY",
-        help="the verifying key of the retention job, or a file; without it such a log is a problem",
+        help="the verifying key of the retention job, or a file with it; without it a removed log is "
+        "a problem",
     )
     parser.add_argument(
         "--shred-keys",
         type=Path,
         metavar="DIR",
-        help="the folder of tenants' shred keys, which open what was stored",
+        help="the folder of tenants' shred keys, which decrypt stored bodies",
     )
     parser.add_argument(
         "--bodies",
         type=Path,
         metavar="DIR",
-        help="bodies that somebody kept, for what was not stored: ID.request and ID.response",
+        help="a folder with bodies that were kept elsewhere: ID.request and ID.response",
     )
     parser.add_argument(
         "--policy",
         type=Path,
         metavar="FILE",
-        help="judge by this worker's YAML file instead; the files that it names are not read",
+        help="evaluate with this worker's YAML file instead; files that it names are not read",
     )
     parser.add_argument(
-        "--since", type=moment, metavar="TIME", help="started at this time or later (2026-01-31T12:00:00Z)"
+        "--since",
+        type=moment,
+        metavar="TIME",
+        help="only exchanges that started at this time or later (2026-01-31T12:00:00Z)",
     )
     parser.add_argument(
         "--until",
         type=moment_before,
         metavar="TIME",
-        help="started on this day or earlier, or before this time",
+        help="only exchanges that started on this day or earlier, or before this time",
     )
-    parser.add_argument("--tenant", metavar="NAME", help="of this tenant")
-    parser.add_argument("--model", metavar="NAME", help="that ask for this model; refused requests name none")
-    parser.add_argument("--id", metavar="REQUEST_ID", help="this exchange")
-    parser.add_argument("--limit", type=_count, metavar="N", help="at most so many exchanges")
+    parser.add_argument("--tenant", metavar="NAME", help="only exchanges of this tenant")
+    parser.add_argument(
+        "--model",
+        metavar="NAME",
+        help="only exchanges that request this model; refused requests have no model",
+    )
+    parser.add_argument("--id", metavar="REQUEST_ID", help="only this exchange")
+    parser.add_argument("--limit", type=_count, metavar="N", help="the maximum number of exchanges")
     parser.add_argument(
         "--examples",
         type=_count,
         default=10,
         metavar="N",
-        help="name so many exchanges that differ (default: %(default)s)",
+        help="how many differing exchanges to list (default: %(default)s)",
     )
     parser.add_argument(
-        "--show-text", action="store_true", help="show what the bodies of the examples say, 2000 characters"
+        "--show-text",
+        action="store_true",
+        help="show up to 2000 characters of the bodies of listed exchanges",
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
     by_hand.add_arguments(parser)
@@ -122,7 +133,7 @@ def run(options: argparse.Namespace) -> int:
             request_id=options.id,
         )
     except InvalidConfigError as error:
-        return fail(f"the configuration is not usable\n{error}", EXIT_USAGE)
+        return fail(f"the configuration is not valid\n{error}", EXIT_USAGE)
     except ValueError as error:
         # The text of a key is not in it.
         return fail(str(error), EXIT_USAGE)

@@ -109,7 +109,7 @@ class Report:
         for direction in DIRECTIONS:
             rows.append((f"{direction}s", *(str(self.results[direction, result]) for result in RESULTS)))
         versions = ", ".join(_plain(version) for version in sorted(self.versions))
-        parts = [f"{self.exchanges} exchanges, decided by {versions or 'nobody'}", _table(rows)]
+        parts = [f"{self.exchanges} exchanges, decided by version {versions or 'unknown'}", _table(rows)]
         reasons = [(direction, result, reason) for direction, result, reason in sorted(self.reasons)]
         if reasons:
             told = [
@@ -120,7 +120,7 @@ class Report:
             parts.append(_table([("", "result", "reason", "count"), *told]))
         if self.refused:
             total, without = self.refused.total(), self.refused[False]
-            parts.append(f"refused by a policy: {total} requests, {without} of them without a body at hand")
+            parts.append(f"refused by a policy: {total} requests, {without} of them without a stored body")
         if self.changes:
             head = ("direction", "tenant", "model", "recorded", "replayed", "count")
             parts.append(_counted(head, self.changes))

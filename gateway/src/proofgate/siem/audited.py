@@ -18,16 +18,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="URL",
-        help="send every verified exchange to otlp+https://HOST:PORT or otlp+http://HOST:PORT; may be\n"
-        "given again. Behind '?': ca, authorization (a file with the header's value), plain=allow for\n"
-        "one without TLS",
+        help="send every verified exchange to otlp+https://HOST:PORT or otlp+http://HOST:PORT; can be "
+        "repeated. Parameters after '?': ca, authorization (a file with the header's value), "
+        "plain=allow (for a target without TLS)",
     )
     parser.add_argument(
         "--siem-patience",
         type=float,
         default=_PATIENCE,
         metavar="SECONDS",
-        help="until what waits to be sent is a finding (default: %(default)s)",
+        help="the time until exchanges that are not sent become a finding (default: %(default)s)",
     )
 
 
@@ -36,7 +36,7 @@ def wrong_arguments(options: argparse.Namespace) -> str | None:
     from proofgate.siem.places import PlaceError, parse
 
     if options.siem and options.once:
-        return "--siem goes with an auditor that stays"
+        return "--siem cannot be combined with --once"
     if not 0 < options.siem_patience <= 86_400:
         return "--siem-patience: expected more than 0 and at most 86400 seconds"
     try:

@@ -32,12 +32,14 @@ def gateways(name: str | None, where: Sequence[str]) -> list[Gateway]:
         answer = _kubectl("get", _GATEWAYS, *([name] if name else []), *where)
     except ClusterError as error:
         if _UNKNOWN_KIND in str(error):
-            message = "this cluster knows no GovernanceGateway: install the operator's chart first"
+            message = "this cluster has no GovernanceGateway resource: install the operator's chart first"
             raise ClusterError(message) from None
         raise
     found = answer.get("items", [answer])
     if not found:
-        raise ClusterError("there is no GovernanceGateway in this namespace: -n NAME, or -A for all of them")
+        raise ClusterError(
+            "there is no GovernanceGateway in this namespace: use -n NAME, or -A for all namespaces"
+        )
     # Options that choose a cluster, without those that choose a namespace.
     cluster = [option for option in where if option.startswith("--context=")]
     attached, notes = _attached(cluster)
@@ -69,7 +71,7 @@ def _heads(
     try:
         answer = _kubectl("get", "configmap", *names, *options)
     except ClusterError as error:
-        return {}, [f"heads of logs are not shown: {error}"]
+        return {}, [f"tree heads are not shown: {error}"]
     # One object comes by itself, none as nothing.
     found = answer.get("items", [answer] if answer else [])
     return {
@@ -83,7 +85,7 @@ def _kubectl(*arguments: str) -> dict[str, Any]:
         # The user's own kubectl, as a shell would find it; no argument of it is a secret.
         done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_SECONDS)  # noqa: S603
     except FileNotFoundError:
-        message = "kubectl is not on PATH: install it, or ask one worker by --admin URL"
+        message = "kubectl is not on PATH: install it, or query one worker with --admin URL"
         raise ClusterError(message) from None
     except (OSError, subprocess.TimeoutExpired) as error:
         raise ClusterError(f"kubectl does not answer: {error}") from None
@@ -97,7 +99,7 @@ def _kubectl(*arguments: str) -> dict[str, Any]:
     except ValueError:
         answer = None
     if not isinstance(answer, dict):
-        raise ClusterError("kubectl answers something else than JSON")
+        raise ClusterError("kubectl did not return JSON")
     return answer
 
 

@@ -25,13 +25,14 @@ def of_gateway(gateway: Gateway, now: datetime) -> str:
 def of_worker(worker: Worker) -> str:
     """A worker, as facts."""
     refused = _NOTHING if worker.limit_refusals is None else str(worker.limit_refusals)
-    records = f"{worker.log.size} written, {worker.durable} synced, {worker.checkpointed} under a checkpoint"
+    written, synced = worker.log.size, worker.durable
+    records = f"{written} written, {synced} synced, {worker.checkpointed} covered by a checkpoint"
     facts = [
         ("worker", f"{worker.shard}, {worker.not_ready or 'Ready'}, {worker.address}"),
         ("log", worker.log.origin),
         ("records", records),
         ("exchanges", f"{worker.in_flight} in flight, on {worker.connections} connections"),
-        ("over a limit", f"{refused} requests since its start"),
+        ("limits", f"{refused} requests refused since the start"),
         ("configuration", worker.config_digest[:_DIGEST_SHOWN]),
         *(("trouble", line) for line in worker.trouble),
     ]
@@ -74,7 +75,7 @@ def _parts(gateway: Gateway, now: datetime) -> Iterator[list[str]]:
     hidden = len(gateway.tenants) - len(shown)
     yield [
         *_table([_tenant(tenant, now) for tenant in shown], ("TENANT", "WORKER", "PLAN", "KEYS", "STATE")),
-        *([f"and {hidden} more: --output json has them all"] if hidden else []),
+        *([f"and {hidden} more: --output json lists all"] if hidden else []),
     ]
     yield _limits(gateway.limits)
     yield _table(
@@ -104,7 +105,7 @@ def _limits(limits: Limits | None) -> list[str]:
         heading = (*_LIMITS, "BUDGET")
     return [
         *(_table(rows, heading) or ["no tenant has limits"]),
-        *([f"and {hidden} more that have used less"] if hidden else []),
+        *([f"and {hidden} more with lower use"] if hidden else []),
     ]
 
 

@@ -49,7 +49,8 @@ def worker(status: Mapping[str, Any], metrics: str) -> Worker:
         if source["error"]
     ]
     trouble += [
-        f"too few {name} for what is promised: {capacity['needed']} needed, {capacity['available']} available"
+        f"too few {name} for the configured limits: {capacity['needed']} needed, "
+        f"{capacity['available']} available"
         for name, capacity in status.get("capacity", {}).items()
         if capacity["short"]
     ]

@@ -16,31 +16,36 @@ def add(command: Callable[..., argparse.ArgumentParser], address: Callable[[str]
     parser = command(
         "witness",
         run,
-        "cosign checkpoints of logs that only grow",
-        "For those who hold an\nauditor, or any other log, to one history: c2sp.org/tlog-witness.",
+        "cosign checkpoints of append-only logs",
+        "Serves c2sp.org/tlog-witness. Cosignatures show that an auditor, or another log, has one history.",
     )
     parser.add_argument(
-        "--logs", type=Path, required=True, metavar="FILE", help="the logs to cosign: a c2sp.org/tlog-list"
+        "--logs", type=Path, required=True, metavar="FILE", help="the logs to cosign, a c2sp.org/tlog-list"
     )
     parser.add_argument(
         "--signing-key",
         type=Path,
         required=True,
         metavar="FILE",
-        help="the witness's own, made by keygen --witness",
+        help="the witness's signing key, created by keygen --witness",
     )
     parser.add_argument(
         "--state",
         type=Path,
         required=True,
         metavar="DIR",
-        help="what was cosigned last of each log: never lose it, never set it back",
+        help="the directory with the last cosigned checkpoint of each log; never lose it or restore "
+        "an older copy",
     )
     parser.add_argument(
-        "--new-state", action="store_true", help="begin in an empty --state: at the first start of a key"
+        "--new-state", action="store_true", help="start with an empty --state: on the first start with a key"
     )
     parser.add_argument(
-        "--listen", type=address, default="127.0.0.1:9092", metavar="ADDRESS", help="(default: %(default)s)"
+        "--listen",
+        type=address,
+        default="127.0.0.1:9092",
+        metavar="ADDRESS",
+        help="the address to listen on (default: %(default)s)",
     )
 
 
