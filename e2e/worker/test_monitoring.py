@@ -15,10 +15,10 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from proofgate import _core
 from proofgate.auditor import metrics as auditor_metrics
 from proofgate.auditor.watch import Watch
-from proofgate.front_door.agent import targets
-from proofgate.front_door.follower import Follower
-from proofgate.front_door.metrics import render
-from proofgate.front_door.runtime_api import RuntimeApi
+from proofgate.haproxy_sidecar.agent import targets
+from proofgate.haproxy_sidecar.follower import Follower
+from proofgate.haproxy_sidecar.metrics import render
+from proofgate.haproxy_sidecar.runtime_api import RuntimeApi
 from proofgate.index.audited_index import AuditedIndex
 from proofgate.mirror.directory import Directory
 from proofgate.mirror.mirror import Mirror
@@ -71,7 +71,7 @@ def test_every_metric_of_the_worker_that_is_asked_for_exists(folder: Path) -> No
         )
         told = exposed(gateway.admin_text("/metrics"))
     # Without an identity in a cloud there are no credentials: test_cloud_identity.py looks at their metrics.
-    elsewhere = ("proofgate_operator_", "proofgate_front_door_", "proofgate_auditor_", "proofgate_credential_")
+    elsewhere = ("proofgate_operator_", "proofgate_haproxy_sidecar_", "proofgate_auditor_", "proofgate_credential_")
     others = set().union(*map(beginning_with, elsewhere))
     assert beginning_with("proofgate_") - others - told == set()
 
@@ -166,7 +166,7 @@ def test_the_time_of_the_newest_checkpoint_follows_the_requests(folder: Path) ->
 
 def test_every_metric_of_the_agent_beside_haproxy_that_is_asked_for_exists(folder: Path) -> None:
     found = targets(RuntimeApi(folder / "haproxy.sock"), [folder / "tenants.map"], None, folder / "tls.crt")
-    assert beginning_with("proofgate_front_door_") - exposed(render(Follower(found))) == set()
+    assert beginning_with("proofgate_haproxy_sidecar_") - exposed(render(Follower(found))) == set()
 
 
 def test_every_metric_of_the_auditor_that_is_asked_for_exists(folder: Path) -> None:

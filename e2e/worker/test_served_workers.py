@@ -57,8 +57,8 @@ def fleet(tmp_path: Path) -> Iterator[Fleet]:
             worker.write_configuration()
             worker.start_worker(shard=shard)
             workers.append(worker)
-        token = gateway_secrets.reading_token(workers[0].admin_token)
-        (audit.folder / "reading-token").write_text(token)
+        token = gateway_secrets.auditor_token(workers[0].admin_token)
+        (audit.folder / "auditor-token").write_text(token)
         fleet = Fleet(workers, audit)
         fleet.list(0, 1)
         yield fleet
@@ -102,14 +102,14 @@ def test_an_auditor_follows_workers_with_a_folder_each_and_names_what_is_done_to
         wait_until(lambda: codes(url) == {"log_missing": "1"}, PATIENCE, "the deletion is told")
         assert program.stop() == 0
     text = program.log.read_text()
-    assert (fleet.audit.folder / "reading-token").read_text() not in text
+    assert (fleet.audit.folder / "auditor-token").read_text() not in text
 
 
 def test_one_look_names_a_worker_that_does_not_answer_and_judges_the_others(folder: Path) -> None:
     with local_gateway(folder) as gateway, refusing_address() as dead:
         audit = ServedAudit(folder, gateway.verifying_key)
         (folder / "auditor-key").write_text(_core.generate_key(AUDITOR)[0])
-        (folder / "reading-token").write_text(gateway_secrets.reading_token(gateway.admin_token))
+        (folder / "auditor-token").write_text(gateway_secrets.auditor_token(gateway.admin_token))
         ask_and_wait(gateway, 1)
         audit.list_workers({"0": gateway.admin})
         assert audit.look("--new-aggregate") == (0, [])
@@ -124,6 +124,6 @@ def test_one_look_names_a_worker_that_does_not_answer_and_judges_the_others(fold
 
 def test_the_token_of_the_command_is_the_one_that_the_operator_makes(tmp_path: Path) -> None:
     (tmp_path / "admin-token").write_text("local-admin-token-0123456789abcdef\n")
-    command = [sys.executable, "-m", "proofgate", "reading-token", str(tmp_path / "admin-token")]
+    command = [sys.executable, "-m", "proofgate", "auditor-token", str(tmp_path / "admin-token")]
     made = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=True).stdout
-    assert made == gateway_secrets.reading_token("local-admin-token-0123456789abcdef") + "\n"
+    assert made == gateway_secrets.auditor_token("local-admin-token-0123456789abcdef") + "\n"

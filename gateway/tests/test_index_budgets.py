@@ -12,7 +12,7 @@ from index_ledger import DAY, FIRST, NOON, SECOND, Log, bring_up
 from signing import VKEY
 
 from proofgate.archive import FOLDER
-from proofgate.front_door.ring import Ring, place, required_owner
+from proofgate.haproxy_sidecar.ring import Ring, place, required_owner
 from proofgate.index.budgets import budgets
 from proofgate.index.query import Questions
 from proofgate.index.writer import Writer

@@ -21,12 +21,12 @@ from proofgate.config import load
 from proofgate.reading import files
 from proofgate.reading.files import MOST_BYTES, LedgerFiles, ReadingError
 from proofgate.reading.routes import READS_AT_A_TIME, Reading
-from proofgate.reading.token import reading_token
+from proofgate.reading.token import auditor_token
 
 ADMIN_TOKEN = "0123456789abcdef-admin"
 LOG = "0/01M89PCZT1JE2K4A4FYY15YK69"
 SEGMENT = f"{LOG}/00000000000000000000.seg"
-AUTHORIZED = {"Authorization": f"Bearer {reading_token(ADMIN_TOKEN)}"}
+AUTHORIZED = {"Authorization": f"Bearer {auditor_token(ADMIN_TOKEN)}"}
 
 EVIDENCE = (
     "00000000000000000000.seg",
@@ -216,7 +216,7 @@ def test_a_range_that_is_none_is_refused(port: Port, query: dict[str, int]) -> N
     [
         (None, (401, "missing_token")),
         ("Basic x", (401, "missing_token")),
-        (f"Bearer {reading_token(ADMIN_TOKEN)}x", (403, "wrong_token")),
+        (f"Bearer {auditor_token(ADMIN_TOKEN)}x", (403, "wrong_token")),
         # Whoever drains workers does not read for that, and the other way round.
         (f"Bearer {ADMIN_TOKEN}", (403, "wrong_token")),
     ],
@@ -229,7 +229,7 @@ def test_nobody_reads_without_the_token(
     assert port.reading.metrics() == ""
 
 
-def test_the_reading_token_drains_nothing(port: Port) -> None:
+def test_the_auditor_token_drains_nothing(port: Port) -> None:
     assert code(port.client.post("/drain", headers=AUTHORIZED)) == (403, "wrong_token")
 
 

@@ -30,7 +30,7 @@ class Agent:
 
     def metric(self, name: str, **labels: str) -> float:
         text = ",".join(f'{key}="{value}"' for key, value in labels.items())
-        sought = f"proofgate_front_door_{name}{{{text}}} "
+        sought = f"proofgate_haproxy_sidecar_{name}{{{text}}} "
         [line] = [line for line in self.get("/metrics")[1].splitlines() if line.startswith(sought)]
         return float(line.removeprefix(sought))
 
@@ -57,7 +57,8 @@ def agent(
     asks: bool = False,
 ) -> Iterator[Agent]:
     """Run the agent beside HAProxy, and wait until it is ready."""
-    arguments = ["front-door", "--socket", str(haproxy.runtime_socket), "--weights", str(haproxy.weights)]
+    arguments = ["haproxy-sidecar", "--socket", str(haproxy.runtime_socket)]
+    arguments += ["--weights", str(haproxy.weights)]
     for path in (haproxy.tenant_map, haproxy.owner_map, haproxy.folder / "routing.map"):
         arguments += ["--map", str(path)]
     if haproxy.named:

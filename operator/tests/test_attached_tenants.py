@@ -631,7 +631,7 @@ def test_every_shard_is_mounted_and_none_has_to_exist() -> None:
         {"key": "tenants", "path": "tenants/07/tenants"},
     ]
     balancers = world.cluster.find("Deployment", "demo-haproxy")["spec"]["template"]["spec"]
-    agent = next(found for found in balancers["containers"] if found["name"] == "front-door")
+    agent = next(found for found in balancers["containers"] if found["name"] == "haproxy-sidecar")
     assert "--tenant-shards" in agent["command"]
     haproxy = next(found for found in balancers["containers"] if found["name"] == "haproxy")
     config = world.cluster.find("ConfigMap", "demo-haproxy")["data"]["haproxy.cfg"]

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from proofgate.reading.token import reading_token
+from proofgate.reading.token import auditor_token
 
 from proofgate_operator.plan.api_keys import entry
 from proofgate_operator.plan.auditor import workers_mark
@@ -36,8 +36,8 @@ def test_its_token_is_the_one_that_workers_make_of_theirs_and_not_theirs() -> No
     audited = of_workers()
     admin = entry(audited.world.child("Secret", "demo-admin"), "token")
     assert admin
-    token = entry(audited.world.children[WORKERS] or {}, "reading-token")
-    assert token == reading_token(admin) != admin
+    token = entry(audited.world.children[WORKERS] or {}, "auditor-token")
+    assert token == auditor_token(admin) != admin
 
 
 def test_it_mounts_no_volume_of_the_ledger() -> None:

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
-from proofgate.front_door.certificate import Certificate
-from proofgate.front_door.runtime_api import RuntimeApi, UnreachableError
-from proofgate.front_door.target import RefusedError
+from proofgate.haproxy_sidecar.certificate import Certificate
+from proofgate.haproxy_sidecar.runtime_api import RuntimeApi, UnreachableError
+from proofgate.haproxy_sidecar.target import RefusedError
 
 from proofgate_operator.plan import certificates
 from proofgate_operator.plan.certificates import (

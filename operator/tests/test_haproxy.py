@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from e2e.ports import free_port
-from proofgate.front_door.ring import Ring
+from proofgate.haproxy_sidecar.ring import Ring
 
 from proofgate_operator.build.haproxy import rendered_config
 from proofgate_operator.build.haproxy_config import MAX_ROUTED_TENANT, TokenIssuer

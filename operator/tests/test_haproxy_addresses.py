@@ -12,10 +12,10 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import pytest
-from proofgate.front_door.addresses import Addresses
-from proofgate.front_door.follower import Follower
-from proofgate.front_door.names import Names
-from proofgate.front_door.runtime_api import RuntimeApi
+from proofgate.haproxy_sidecar.addresses import Addresses
+from proofgate.haproxy_sidecar.follower import Follower
+from proofgate.haproxy_sidecar.names import Names
+from proofgate.haproxy_sidecar.runtime_api import RuntimeApi
 
 from tests.agents import Agent, agent, weights_of
 from tests.haproxy_bench import KEYS, Bench, Worker, bench, eventually, write_addresses, write_weights

@@ -1,4 +1,4 @@
-"""What a running HAProxy takes on from the agent beside it, which is the worker's `proofgate front-door`."""
+"""What a running HAProxy takes from its sidecar, the worker's `proofgate haproxy-sidecar`."""
 
 import os
 import shutil

@@ -24,7 +24,7 @@ from proofgate_operator.build.owners import Shares
 from proofgate_operator.build.worker_config import worker_config
 from proofgate_operator.plan.configuration import Configuration, Digests
 from proofgate_operator.plan.decide import wanted
-from proofgate_operator.plan.front_door import front_door
+from proofgate_operator.plan.haproxy_sidecar import haproxy_sidecar
 from proofgate_operator.plan.observed import Observed
 from proofgate_operator.plan.tenants import read_tenant_keys
 from tests.auditing import AUDITOR, WITNESSED
@@ -62,9 +62,9 @@ def manifests(
         keeper_key=KEEPERS_KEY if subject.spec.keeping else None,
         witness_ports=witness_ports,
         readers=readers,
-        reading_token="reading-token",
+        auditor_token="auditor-token",
     )
-    door = front_door(subject, configuration, replicas, Shares(replicas))
+    door = haproxy_sidecar(subject, configuration, replicas, Shares(replicas))
     return wanted(subject, Observed(), configuration, door, replicas, DEFAULTS)
 
 
@@ -295,7 +295,7 @@ def test_haproxy_starts_from_the_file_that_the_agent_leaves_where_both_may_look(
 
 def test_the_agent_alone_has_the_addresses_of_workers_and_no_token() -> None:
     pod: Manifest = one("Deployment", "demo-haproxy")["spec"]["template"]["spec"]
-    agent = next(found for found in pod["containers"] if found["name"] == "front-door")
+    agent = next(found for found in pod["containers"] if found["name"] == "haproxy-sidecar")
     haproxy = next(found for found in pod["containers"] if found["name"] == "haproxy")
     assert "--workers /etc/proofgate-workers/workers.map" in " ".join(agent["command"])
     assert "addresses" in [mount["name"] for mount in agent["volumeMounts"]]
@@ -513,7 +513,7 @@ def test_where_pods_have_addresses_of_ipv6_everything_listens_there_too() -> Non
     [agent] = [
         found
         for found in deployment(gateway(), both, "digest")["spec"]["template"]["spec"]["containers"]
-        if found["name"] == "front-door"
+        if found["name"] == "haproxy-sidecar"
     ]
     assert agent["command"][-1] == "[::]:8405"
 
@@ -612,7 +612,7 @@ def test_haproxy_and_the_agent_know_the_files_by_the_same_paths() -> None:
         for found in haproxy_pod(loadBalancer={"tls": {"certificateSecretRef": {"name": "demo-tls"}}})[
             "containers"
         ]
-        if found["name"] == "front-door"
+        if found["name"] == "haproxy-sidecar"
     ]
     followed = [word for word in agent["command"] if word.startswith("/etc/")]
     assert followed == [

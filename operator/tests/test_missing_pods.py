@@ -102,6 +102,6 @@ def test_the_agent_beside_haproxy_is_of_the_operators_release_whatever_image_wor
     world = World(worker={"image": "pinned:old"}).settle()
     containers = world.child("Deployment", "demo-haproxy")["spec"]["template"]["spec"]["containers"]
     images = {container["name"]: container["image"] for container in containers}
-    assert images["front-door"] == DEFAULTS.worker_image
+    assert images["haproxy-sidecar"] == DEFAULTS.worker_image
     workers = world.child("StatefulSet", "demo-worker")["spec"]["template"]["spec"]["containers"]
     assert workers[0]["image"] == "pinned:old"

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from proofgate.front_door.ring import required_owner
+from proofgate.haproxy_sidecar.ring import required_owner
 
 from proofgate_operator.build.owners import (
     AWAY_ANNOTATION,

@@ -14,7 +14,7 @@ from proofgate.config import fields, settings
 from proofgate.config import reserved_fields as worker_reserved_fields
 from proofgate.config.core_json import policy_document
 from proofgate.config.python_policy import PythonPolicy as WorkerPythonPolicy
-from proofgate.front_door.map_sources import MapSources
+from proofgate.haproxy_sidecar.map_sources import MapSources
 from proofgate.reload import needs_restart
 from proofgate.trial import require_usable
 from proofgate_schema import prices, urls

@@ -12,7 +12,7 @@ from proofgate_operator.build.ledger_key import SigningKey
 from proofgate_operator.build.owners import Shares
 from proofgate_operator.plan.configuration import Configuration, read_configuration
 from proofgate_operator.plan.decide import wanted
-from proofgate_operator.plan.front_door import front_door
+from proofgate_operator.plan.haproxy_sidecar import haproxy_sidecar
 from proofgate_operator.plan.observed import Observed, Ref
 from tests.gateways import DEFAULTS, manifest, secret, user_secrets
 from tests.internal_certificates import user_certificates
@@ -50,7 +50,7 @@ def load_worker_config(folder: Path, more: dict[str, Manifest] | None = None, **
     } | certificates
     found = configuration(gateway, {**user_secrets(), **auditor, **(more or {})})
     assert not found.problems and not found.faults, (found.problems, found.faults)
-    door = front_door(gateway, found, 2, Shares(2))
+    door = haproxy_sidecar(gateway, found, 2, Shares(2))
     made = {
         (m["kind"], m["metadata"]["name"]): m for m in wanted(gateway, Observed(), found, door, 2, DEFAULTS)
     }

@@ -22,7 +22,7 @@ from proofgate.http_body import whole_body
 from proofgate.http_errors import Refusal, answer_bad_request, answer_http_error, answer_refusal
 from proofgate.http_errors import error as answer_error
 from proofgate.reading.routes import Reading
-from proofgate.reading.token import reading_token
+from proofgate.reading.token import auditor_token
 from proofgate.reload import Outcome
 
 REQUEST_ID = r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$"
@@ -182,7 +182,7 @@ def create_app(worker: _core.Worker, controls: Controls, reading: Reading | None
 
         def authorize(request: Request) -> None:
             token = controls.token
-            _authorize(request, reading_token(token) if token else None, "reading", "the reading token")
+            _authorize(request, auditor_token(token) if token else None, "reading", "the auditor token")
 
         reading.add_routes(app, authorize)
 

@@ -101,7 +101,7 @@ def _parser() -> argparse.ArgumentParser:
     reading_command.add(partial(_command, commands))
     _add_worker_commands(commands)
     schema_command.add(partial(_command, commands))
-    _add_front_door(commands)
+    _add_haproxy_sidecar(commands)
     _add_prices(commands)
     _add_policy_commands(commands)
     receipt_command.add(partial(_command, commands))
@@ -193,20 +193,20 @@ def _add_worker_commands(commands: _Commands[argparse.ArgumentParser]) -> None:
     )
 
 
-def _add_front_door(commands: _Commands[argparse.ArgumentParser]) -> None:
-    front_door = _command(
+def _add_haproxy_sidecar(commands: _Commands[argparse.ArgumentParser]) -> None:
+    haproxy_sidecar = _command(
         commands,
-        "front-door",
-        handlers.front_door,
+        "haproxy-sidecar",
+        handlers.haproxy_sidecar,
         "sync the workers, maps, weights and certificate of a running HAProxy",
         "Watches the files and applies each change atomically over HAProxy's Unix socket, "
         "without a reload. Serves GET /healthz, /readyz, /metrics, /workers and, with --ask, "
         "/answers.",
     )
-    front_door.add_argument(
+    haproxy_sidecar.add_argument(
         "--socket", type=Path, required=True, metavar="PATH", help="HAProxy's stats socket, with level admin"
     )
-    front_door.add_argument(
+    haproxy_sidecar.add_argument(
         "--map",
         type=Path,
         action="append",
@@ -214,63 +214,63 @@ def _add_front_door(commands: _Commands[argparse.ArgumentParser]) -> None:
         metavar="FILE",
         help="a map file, at the path in HAProxy's configuration; can be repeated",
     )
-    front_door.add_argument(
+    haproxy_sidecar.add_argument(
         "--tenant-shards",
         type=Path,
         metavar="DIRECTORY",
         help="add the contents of 00/keys … 31/keys and 00/owners … 31/owners to tenants.map and owners.map",
     )
-    front_door.add_argument(
+    haproxy_sidecar.add_argument(
         "--kept-maps",
         type=Path,
         metavar="DIRECTORY",
         help="write complete tenants.map and owners.map there, with all shards; HAProxy's "
         "configuration names these files, so it starts with them",
     )
-    front_door.add_argument(
+    haproxy_sidecar.add_argument(
         "--weights",
         type=Path,
         metavar="FILE",
         help="the weights of servers; a server that is not listed keeps its configured weight",
     )
-    front_door.add_argument(
+    haproxy_sidecar.add_argument(
         "--workers",
         type=Path,
         metavar="FILE",
         help="the addresses of servers, - for a server without an address (default: resolve their names)",
     )
-    front_door.add_argument(
+    haproxy_sidecar.add_argument(
         "--server-state",
         type=Path,
         metavar="FILE",
         help="with --workers: write the state of servers to this file; HAProxy starts with it (its "
         "server-state-file)",
     )
-    front_door.add_argument(
+    haproxy_sidecar.add_argument(
         "--certificate",
         type=Path,
         metavar="FILE",
         help="the certificate chain, at the path in HAProxy's configuration; its key is FILE.key",
     )
-    front_door.add_argument(
+    haproxy_sidecar.add_argument(
         "--client-certificate",
         type=Path,
         metavar="FILE",
         help="the client certificate that HAProxy presents to workers, likewise",
     )
-    front_door.add_argument(
+    haproxy_sidecar.add_argument(
         "--ask",
         type=_address,
         metavar="ADDRESS",
         help="the address of HAProxy's traffic port, with TLS if there is a certificate; probe it "
         "with GET / every few seconds, and report the results at GET /answers",
     )
-    front_door.add_argument(
+    haproxy_sidecar.add_argument(
         "--ask-proxied",
         action="store_true",
         help="start each probe with a PROXY header, if HAProxy expects one",
     )
-    front_door.add_argument(
+    haproxy_sidecar.add_argument(
         "--listen", type=_address, default="127.0.0.1:8405", metavar="ADDRESS", help="default: %(default)s"
     )
 

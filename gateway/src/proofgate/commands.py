@@ -67,12 +67,12 @@ def validate(options: argparse.Namespace) -> int:
     return EXIT_OK
 
 
-def front_door(options: argparse.Namespace) -> int:
+def haproxy_sidecar(options: argparse.Namespace) -> int:
     from proofgate.address import split_address
-    from proofgate.front_door import agent
-    from proofgate.front_door.answers import Answers
-    from proofgate.front_door.follower import Follower
-    from proofgate.front_door.runtime_api import RuntimeApi
+    from proofgate.haproxy_sidecar import agent
+    from proofgate.haproxy_sidecar.answers import Answers
+    from proofgate.haproxy_sidecar.follower import Follower
+    from proofgate.haproxy_sidecar.runtime_api import RuntimeApi
     from proofgate.http_server import ListenError, bind
 
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")

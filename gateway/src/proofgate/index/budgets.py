@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from proofgate import archive
-from proofgate.front_door import ring
+from proofgate.haproxy_sidecar import ring
 from proofgate.index.errors import IndexUnusableError
 from proofgate.index.filter import Filter
 from proofgate.index.query import Questions

@@ -1,4 +1,4 @@
-"""The command `reading-token`."""
+"""The command `auditor-token`."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 from proofgate.exit_codes import EXIT_OK, EXIT_USAGE, fail
-from proofgate.reading.token import reading_token
+from proofgate.reading.token import auditor_token
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     """Adds the command; `command` makes one."""
     parser = command(
-        "reading-token",
+        "auditor-token",
         run,
         "print the token with which an auditor reads workers' folders",
         "The token is derived from the workers' admin token and gives no other access. Pass it "
@@ -37,5 +37,5 @@ def run(options: argparse.Namespace) -> int:
         return fail(f"{options.token_file} is no token: it is not text", EXIT_USAGE)
     if len(admin_token.split()) != 1:
         return fail(f"{options.token_file} is not one token on one line", EXIT_USAGE)
-    print(reading_token(admin_token))
+    print(auditor_token(admin_token))
     return EXIT_OK

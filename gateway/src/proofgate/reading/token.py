@@ -8,7 +8,7 @@ import hmac
 _PURPOSE = b"proofgate ledger reading"
 
 
-def reading_token(admin_token: str) -> str:
+def auditor_token(admin_token: str) -> str:
     """The token that belongs to an admin token: HMAC-SHA-256 under that, 256 bits in hexadecimal.
 
     It opens the reading of evidence alone, and tells who has it nothing of the admin token.

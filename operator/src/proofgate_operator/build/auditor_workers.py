@@ -11,7 +11,7 @@ from proofgate_operator.build.worker_config import ADMIN_PORT
 
 _FOLDER = "/etc/auditor-workers"
 _LIST = "workers.json"
-_TOKEN = "reading-token"
+_TOKEN = "auditor-token"
 _PRIVATE_MODE = 0o440
 
 

@@ -86,7 +86,7 @@ def routing_key(admin_token: str) -> str:
     return hmac.new(admin_token.encode(), b"proofgate routing key", hashlib.sha256).hexdigest()[:32]
 
 
-def reading_token(admin_token: str) -> str:
+def auditor_token(admin_token: str) -> str:
     """Return the token by which an auditor reads workers' folders: 256 bits, in hexadecimal.
 
     Workers make it of their admin token likewise.

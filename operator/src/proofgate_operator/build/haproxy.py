@@ -1,6 +1,6 @@
 """HAProxy in front of the workers: its Deployment and its configuration as a ConfigMap.
 
-Beside it in each pod an agent (`proofgate front-door`) lets the running HAProxy follow its workers, its maps
+A sidecar in each pod (`proofgate haproxy-sidecar`) lets the running HAProxy follow its workers, its maps
 and its certificate, so that none of them replaces a pod.
 """
 
@@ -263,7 +263,7 @@ def _kept_mebibytes(gateway: Gateway) -> int:
 def _agent(gateway: Gateway, defaults: Defaults) -> Manifest:
     addresses: Manifest = {"name": "addresses", "mountPath": _ADDRESSES_FOLDER, "readOnly": True}
     mounts = [*_shared_mounts(gateway), addresses]
-    command = ["/opt/proofgate/bin/proofgate", "front-door", "--socket", _RUNTIME_SOCKET]
+    command = ["/opt/proofgate/bin/proofgate", "haproxy-sidecar", "--socket", _RUNTIME_SOCKET]
     for name in _FOLLOWED_MAPS:
         command += ["--map", f"{_MAPS_FOLDER}/{name}"]
     command += ["--weights", f"{_MAPS_FOLDER}/{haproxy_maps.WEIGHTS}"]
@@ -281,7 +281,7 @@ def _agent(gateway: Gateway, defaults: Defaults) -> Manifest:
     # What it writes into memory counts as its own.
     kept = _kept_mebibytes(gateway)
     return {
-        "name": "front-door",
+        "name": "haproxy-sidecar",
         # The operator's own release, whatever image workers are pinned to: its options are given here.
         "image": defaults.worker_image,
         "imagePullPolicy": "IfNotPresent",

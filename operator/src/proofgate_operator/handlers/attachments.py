@@ -40,7 +40,7 @@ from proofgate_operator.kube.errors import ApiError
 from proofgate_operator.kube.holds import Holds
 from proofgate_operator.plan.api_keys import KeyFault
 from proofgate_operator.plan.attachment import Admission, refusal, refusal_of
-from proofgate_operator.plan.front_door import owning_of
+from proofgate_operator.plan.haproxy_sidecar import owning_of
 from proofgate_operator.plan.observed import TenantShards
 from proofgate_operator.plan.ownership import Ownership, classify
 from proofgate_operator.plan.problems import Problem

@@ -30,7 +30,7 @@ from proofgate_operator.plan.attachment import (
     selectors_of,
     tenant_shares,
 )
-from proofgate_operator.plan.front_door import tenant_stamp
+from proofgate_operator.plan.haproxy_sidecar import tenant_stamp
 from proofgate_operator.plan.ownership import Ownership, classify
 from proofgate_operator.plan.problems import Problem
 from proofgate_operator.plan.tenant_book import TenantBook

@@ -36,8 +36,8 @@ def auditor_manifests(
     # Before the set that mounts it. While what the spec names cannot be used, the readers before stay.
     if configuration.readers is not None:
         yield readers.secret(gateway, configuration.readers)
-    if auditor_workers.are_asked(gateway) and configuration.reading_token:
-        yield auditor_workers.secret(gateway, configuration.reading_token, workers, defaults)
+    if auditor_workers.are_asked(gateway) and configuration.auditor_token:
+        yield auditor_workers.secret(gateway, configuration.auditor_token, workers, defaults)
     key, ledger, digests = configuration.auditor_key, configuration.verifying_key, configuration.digests
     faulty = any(fault.field == OWNER for fault in configuration.faults)
     # One that no longer knew whose tombstones hold would take each of them for a loss.
@@ -59,9 +59,9 @@ def workers_mark(gateway: Gateway, configuration: Configuration, workers: int) -
 
     The kubelet renews the files of a pod that is marked with another one, and of others about once a minute.
     """
-    if gateway.auditor is None or not auditor_workers.are_asked(gateway) or not configuration.reading_token:
+    if gateway.auditor is None or not auditor_workers.are_asked(gateway) or not configuration.auditor_token:
         return None
-    return keyed_digest(configuration.reading_token.encode(), [str(workers)])
+    return keyed_digest(configuration.auditor_token.encode(), [str(workers)])
 
 
 def is_to_stop(gateway: Gateway, seen: Observed) -> bool:

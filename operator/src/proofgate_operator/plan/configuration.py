@@ -20,7 +20,7 @@ from proofgate_operator.api.upstream import (
 )
 from proofgate_operator.build import ledger_key
 from proofgate_operator.build.digests import keyed_digest
-from proofgate_operator.build.gateway_secrets import ADMIN_TOKEN, ROUTING_KEY_FILE, reading_token, routing_key
+from proofgate_operator.build.gateway_secrets import ADMIN_TOKEN, ROUTING_KEY_FILE, auditor_token, routing_key
 from proofgate_operator.build.haproxy import rendered_config
 from proofgate_operator.build.haproxy_maps import TENANT_MAP
 from proofgate_operator.build.naming import Defaults, Manifest, names
@@ -106,7 +106,7 @@ class Configuration:
     routing_key: str = ""
     shred_keys: ShredKeys = UNWANTED
     #: By which an auditor reads the volumes of workers that have one each; empty without the admin token.
-    reading_token: str = ""
+    auditor_token: str = ""
     #: The auditor's; None without one that can be used.
     auditor_key: ledger_key.LedgerKey | None = None
     #: The keeper's; None without one that can be used.
@@ -473,7 +473,7 @@ def read_configuration(gateway: Gateway, seen: Observed, defaults: Defaults) -> 
         shares=read_shares(live["metadata"].get("annotations") or {}) if live else None,
         routing_key=own_key,
         shred_keys=shred_keys,
-        reading_token=reading_token(token) if token else "",
+        auditor_token=auditor_token(token) if token else "",
         auditor_key=audit_key,
         keeper_key=keeping_key,
         witness_ports=ports,

@@ -29,7 +29,13 @@ from proofgate_operator.plan.conditions import STALLED
 from proofgate_operator.plan.configuration import Configuration, read_configuration
 from proofgate_operator.plan.drift import in_order, is_too_soon, seal, sealed
 from proofgate_operator.plan.finding import are_awaited, newly_found
-from proofgate_operator.plan.front_door import FrontDoor, front_door, live_pods, mark, may_retire
+from proofgate_operator.plan.haproxy_sidecar import (
+    HaproxySidecar,
+    haproxy_sidecar,
+    live_pods,
+    mark,
+    may_retire,
+)
 from proofgate_operator.plan.held_aggregate import HeldAggregate, held_aggregate
 from proofgate_operator.plan.held_checkpoints import Held, held_checkpoints
 from proofgate_operator.plan.internal_tls import Renewal, on_the_way
@@ -125,7 +131,7 @@ def wanted(
     gateway: Gateway,
     seen: Observed,
     configuration: Configuration,
-    door: FrontDoor,
+    door: HaproxySidecar,
     replicas: int,
     defaults: Defaults,
 ) -> list[Manifest]:
@@ -232,7 +238,7 @@ def _to_renew(
     gateway: Gateway,
     seen: Observed,
     configuration: Configuration,
-    door: FrontDoor,
+    door: HaproxySidecar,
     workers: int,
     apply: Iterable[Manifest],
 ) -> dict[str, dict[str, str]]:
@@ -285,7 +291,7 @@ def decide(gateway: Gateway, seen: Observed, defaults: Defaults) -> Plan:
     shards = read_shards(seen, live_set)
     movement = _movement(gateway, seen, live_set, shards, configuration, conflicts)
     shares = next_shares(gateway, configuration.shares, shards, movement, seen.now)
-    door = front_door(gateway, configuration, movement.replicas, shares, seen.tenants.digests)
+    door = haproxy_sidecar(gateway, configuration, movement.replicas, shares, seen.tenants.digests)
     unpublished = door.stamp != seen.tenants.published
     moving = movement.in_motion
     taking = () if conflicts or gateway.spec.paused else taking_over(shares, shards, movement)

@@ -16,13 +16,13 @@ import pytest
 from conftest import PATIENCE_SECONDS, serving
 from runtime_double import RuntimeDouble
 
-from proofgate.front_door import names, servers
-from proofgate.front_door.addresses import FALLBACK_SECONDS, Addresses, parse
-from proofgate.front_door.agent import create_app
-from proofgate.front_door.follower import Follower
-from proofgate.front_door.names import Names
-from proofgate.front_door.runtime_api import RuntimeApi
-from proofgate.front_door.tenant_map import MapFile
+from proofgate.haproxy_sidecar import names, servers
+from proofgate.haproxy_sidecar.addresses import FALLBACK_SECONDS, Addresses, parse
+from proofgate.haproxy_sidecar.agent import create_app
+from proofgate.haproxy_sidecar.follower import Follower
+from proofgate.haproxy_sidecar.names import Names
+from proofgate.haproxy_sidecar.runtime_api import RuntimeApi
+from proofgate.haproxy_sidecar.tenant_map import MapFile
 
 OLD, NEW, OTHER = "192.0.2.1", "192.0.2.2", "192.0.2.3"
 

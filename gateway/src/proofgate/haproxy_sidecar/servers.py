@@ -10,8 +10,8 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from proofgate.front_door.runtime_api import RuntimeApi, UnreachableError
-from proofgate.front_door.target import RefusedError
+from proofgate.haproxy_sidecar.runtime_api import RuntimeApi, UnreachableError
+from proofgate.haproxy_sidecar.target import RefusedError
 
 BACKEND = "workers"
 #: Of `srv_op_state`.

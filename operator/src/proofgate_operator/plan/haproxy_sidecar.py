@@ -21,7 +21,7 @@ DELIVERY_SECONDS = 5
 
 
 @dataclass(frozen=True, repr=False)
-class FrontDoor:
+class HaproxySidecar:
     """HAProxy's maps, the shares that they are made from, and the digest of them and of its certificate."""
 
     shares: Shares
@@ -48,19 +48,19 @@ def tenant_stamp(digests: Sequence[str], owning: str) -> str:
     return keyed_digest(b"", [*digests, owning]) if digests else ""
 
 
-def front_door(
+def haproxy_sidecar(
     gateway: Gateway, configuration: Configuration, workers: int, shares: Shares, digests: Sequence[str] = ()
-) -> FrontDoor:
+) -> HaproxySidecar:
     """Return what every HAProxy before so many workers is to know; `digests` are those of the shards of
     tenants."""
     stamp = tenant_stamp(digests, owning_of(gateway, workers, shares))
     maps = haproxy_maps(gateway, configuration.keys, workers, shares, configuration.routing_key)
     if configuration.digests is None:
-        return FrontDoor(shares, maps, stamp=stamp)
+        return HaproxySidecar(shares, maps, stamp=stamp)
     # Keyed, as the digest of the certificate is, with what nobody else knows.
     secret = configuration.digests.certificate.encode()
     known = map_digest(secret, maps)
-    return FrontDoor(shares, maps, keyed_digest(secret, [known, stamp]) if stamp else known, stamp)
+    return HaproxySidecar(shares, maps, keyed_digest(secret, [known, stamp]) if stamp else known, stamp)
 
 
 def live_pods(pods: Iterable[Manifest]) -> list[Manifest]:
@@ -81,7 +81,7 @@ def _heard(pod: Manifest, digest: str, now: float) -> bool:
     return annotations.get(CONFIG_ANNOTATION) == digest and passed
 
 
-def _knows(pod: Manifest, report: BalancerReport | None, door: FrontDoor, now: float) -> bool:
+def _knows(pod: Manifest, report: BalancerReport | None, door: HaproxySidecar, now: float) -> bool:
     """Return whether a HAProxy holds the newest maps, by its own word where it gives one. Of the shards of
     tenants it says nothing, and one that says nothing at all is given time."""
     if report is None or report.owners is None:
@@ -93,7 +93,7 @@ def _knows(pod: Manifest, report: BalancerReport | None, door: FrontDoor, now: f
 def may_retire(
     gateway: Gateway,
     movement: Movement,
-    door: FrontDoor,
+    door: HaproxySidecar,
     written: bool,
     pods: Iterable[Manifest],
     reports: Mapping[str, BalancerReport],

@@ -11,8 +11,8 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from proofgate.front_door.map_sources import Contents
-from proofgate.front_door.target import RefusedError
+from proofgate.haproxy_sidecar.map_sources import Contents
+from proofgate.haproxy_sidecar.target import RefusedError
 
 # As Secrets are mounted: digests of keys are nobody else's to read.
 _MODE = 0o440

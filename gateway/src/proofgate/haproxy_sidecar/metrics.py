@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from proofgate.front_door.follower import Follower, Standing
+from proofgate.haproxy_sidecar.follower import Follower, Standing
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-_PREFIX = "proofgate_front_door"
+_PREFIX = "proofgate_haproxy_sidecar"
 _FAILURES = ("unreachable", "refused", "internal")
 
 
@@ -17,9 +17,9 @@ def render(follower: Follower) -> str:
 
 
 def _lines(standings: tuple[Standing, ...]) -> Iterator[str]:
-    yield from _family("in_step", "gauge", "Whether HAProxy holds what the last usable file said")
+    yield from _family("in_sync", "gauge", "Whether HAProxy holds what the last usable file said")
     for found in standings:
-        yield f'{_PREFIX}_in_step{{target="{found.target.name}"}} {int(found.in_step)}'
+        yield f'{_PREFIX}_in_sync{{target="{found.target.name}"}} {int(found.in_sync)}'
     yield from _family("updates_total", "counter", "Changes that HAProxy took on")
     for found in standings:
         yield f'{_PREFIX}_updates_total{{target="{found.target.name}"}} {found.updates}'

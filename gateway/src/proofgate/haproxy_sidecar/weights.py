@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from proofgate.front_door import servers
-from proofgate.front_door.entries_file import EntriesFile, parse
-from proofgate.front_door.target import RefusedError
+from proofgate.haproxy_sidecar import servers
+from proofgate.haproxy_sidecar.entries_file import EntriesFile, parse
+from proofgate.haproxy_sidecar.target import RefusedError
 
 _LARGEST = 256
 
@@ -18,7 +18,7 @@ class Weights(EntriesFile):
     line. A server that this HAProxy does not have is passed over: it has the lines that its start gave it.
     """
 
-    async def bring_in_step(self, content: str) -> str | None:
+    async def reconcile(self, content: str) -> str | None:
         named = _weights(content)
         changes = _changes(await self._servers(), named)
         if changes:

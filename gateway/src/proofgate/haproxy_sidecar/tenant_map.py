@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from proofgate.front_door.kept_map import KeptMap
-from proofgate.front_door.map_sources import Contents, MapSources
-from proofgate.front_door.runtime_api import RuntimeApi
-from proofgate.front_door.target import CHECK_SECONDS, RefusedError
+from proofgate.haproxy_sidecar.kept_map import KeptMap
+from proofgate.haproxy_sidecar.map_sources import Contents, MapSources
+from proofgate.haproxy_sidecar.runtime_api import RuntimeApi
+from proofgate.haproxy_sidecar.target import CHECK_SECONDS, RefusedError
 
 # A command with its payload has to fit into one buffer of HAProxy, 16 KiB where nothing else is configured.
 _BATCH_BYTES = 12_000
@@ -91,7 +91,7 @@ class MapFile:
     def gauges(self) -> dict[str, float]:
         return {"entries": self._entries, "refused_shards": len(self._sources.complaints())}
 
-    async def bring_in_step(self, content: Contents) -> str | None:
+    async def reconcile(self, content: Contents) -> str | None:
         known, self._known = self._known, None
         small = self._entries <= _SMALL and len(content) == 1
         if known is not None and not small and await self._is_as(known):

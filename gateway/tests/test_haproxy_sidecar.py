@@ -14,14 +14,14 @@ import pytest
 from conftest import PATIENCE_SECONDS, serving
 from runtime_double import RuntimeDouble
 
-from proofgate.front_door import entries_file, servers
-from proofgate.front_door.agent import create_app
-from proofgate.front_door.certificate import Certificate
-from proofgate.front_door.follower import Follower
-from proofgate.front_door.runtime_api import RuntimeApi, UnreachableError
-from proofgate.front_door.target import CHECK_SECONDS, RefusedError
-from proofgate.front_door.tenant_map import MapFile
-from proofgate.front_door.weights import Weights
+from proofgate.haproxy_sidecar import entries_file, servers
+from proofgate.haproxy_sidecar.agent import create_app
+from proofgate.haproxy_sidecar.certificate import Certificate
+from proofgate.haproxy_sidecar.follower import Follower
+from proofgate.haproxy_sidecar.runtime_api import RuntimeApi, UnreachableError
+from proofgate.haproxy_sidecar.target import CHECK_SECONDS, RefusedError
+from proofgate.haproxy_sidecar.tenant_map import MapFile
+from proofgate.haproxy_sidecar.weights import Weights
 
 DIGEST = "ab" * 32
 
@@ -130,7 +130,7 @@ def test_a_file_that_is_gone_changes_nothing(scene: Scene) -> None:
     in_loop(body)
 
 
-def test_before_it_was_in_step_once_the_agent_is_not_ready(scene: Scene) -> None:
+def test_before_it_was_in_sync_once_the_agent_is_not_ready(scene: Scene) -> None:
     async def body() -> None:
         scene.file.write_text("only-a-key\n")
         async with scene.haproxy:
@@ -212,9 +212,9 @@ def test_probes_and_metrics_tell_how_it_stands(scene: Scene) -> None:
         assert status == 503
         assert told.startswith("HAProxy cannot be reached")
         text = get(f"{url}/metrics")[1]
-        assert 'proofgate_front_door_entries{target="tenants.map"} 1\n' in text
-        assert 'proofgate_front_door_in_step{target="tenants.map"} 1\n' in text
-        assert 'proofgate_front_door_updates_total{target="tenants.map"} 0\n' in text
+        assert 'proofgate_haproxy_sidecar_entries{target="tenants.map"} 1\n' in text
+        assert 'proofgate_haproxy_sidecar_in_sync{target="tenants.map"} 1\n' in text
+        assert 'proofgate_haproxy_sidecar_updates_total{target="tenants.map"} 0\n' in text
         assert get(f"{url}/else")[0] == 404
 
 
@@ -336,10 +336,10 @@ def test_what_a_file_of_weights_does_not_name_has_the_configured_weight(short_pa
         async with haproxy:
             content = target.read()
             assert content is not None
-            assert await target.bring_in_step(content) == "worker-1=100 worker-2=34"
+            assert await target.reconcile(content) == "worker-1=100 worker-2=34"
             assert haproxy.weights == {"worker-0": 100, "worker-1": 100, "worker-2": 34}
             asked = len(haproxy.questions)
-            assert await target.bring_in_step(content) is None
+            assert await target.reconcile(content) is None
             assert haproxy.questions[asked:] == ["show servers state workers"], "what is equal is left alone"
 
     in_loop(body)
@@ -351,7 +351,7 @@ def test_what_is_no_weight_never_reaches_haproxy(short_path: Path, text: str) ->
         target, haproxy = weights_in(short_path, text)
         async with haproxy:
             with pytest.raises(RefusedError):
-                await target.bring_in_step(text)
+                await target.reconcile(text)
             assert haproxy.questions == []
 
     in_loop(body)
@@ -370,7 +370,7 @@ def test_weights_that_haproxy_does_not_take_on_are_refused(
         haproxy.refusal = {question: answer}
         async with haproxy:
             with pytest.raises(RefusedError):
-                await target.bring_in_step("worker-2 34\n")
+                await target.reconcile("worker-2 34\n")
 
     in_loop(body)
 
@@ -395,7 +395,7 @@ def test_what_is_no_certificate_never_reaches_haproxy(short_path: Path, spoilt: 
             content = target.read()
             assert content is not None
             with pytest.raises(RefusedError):
-                await target.bring_in_step(content)
+                await target.reconcile(content)
             assert not any(question.startswith("set") for question in haproxy.questions)
 
     in_loop(body)

@@ -19,14 +19,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from proofgate.front_door import servers
-from proofgate.front_door.names import Names
-from proofgate.front_door.runtime_api import RuntimeApi, UnreachableError
-from proofgate.front_door.server_state import ServerState
-from proofgate.front_door.servers import Server
-from proofgate.front_door.target import RefusedError
+from proofgate.haproxy_sidecar import servers
+from proofgate.haproxy_sidecar.names import Names
+from proofgate.haproxy_sidecar.runtime_api import RuntimeApi, UnreachableError
+from proofgate.haproxy_sidecar.server_state import ServerState
+from proofgate.haproxy_sidecar.servers import Server
+from proofgate.haproxy_sidecar.target import RefusedError
 
-log = logging.getLogger("proofgate.front-door")
+log = logging.getLogger("proofgate.haproxy-sidecar")
 
 #: In the place of an address: the worker is to be, and has none.
 NONE = "-"
@@ -96,7 +96,7 @@ class Addresses:
             reason = error.strerror if isinstance(error, OSError) else "it is not ASCII"
             raise RefusedError(f"{self._path} cannot be read: {reason}") from None
 
-    async def bring_in_step(self, content: Wanted) -> str | None:
+    async def reconcile(self, content: Wanted) -> str | None:
         try:
             found = await servers.workers(self._api)
         except UnreachableError:

@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from proofgate.front_door.entries_file import parse
-from proofgate.front_door.target import RefusedError
+from proofgate.haproxy_sidecar.entries_file import parse
+from proofgate.haproxy_sidecar.target import RefusedError
 
 SHARDS = 32
 # What a Secret can hold.

@@ -31,7 +31,7 @@ class Target(Protocol):
         Raises RefusedError when it cannot be read.
         """
 
-    async def bring_in_step(self, content: Any) -> str | None:
+    async def reconcile(self, content: Any) -> str | None:
         """Lets HAProxy hold `content`; says what was changed, or None when it held that already.
 
         Raises RefusedError and UnreachableError; HAProxy then holds what it held before.

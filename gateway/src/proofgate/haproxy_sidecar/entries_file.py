@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from proofgate.front_door.runtime_api import RuntimeApi
-from proofgate.front_door.target import CHECK_SECONDS, RefusedError
+from proofgate.haproxy_sidecar.runtime_api import RuntimeApi
+from proofgate.haproxy_sidecar.target import CHECK_SECONDS, RefusedError
 
 _LINE = re.compile(r"([A-Za-z0-9._-]{1,253})[ \t]+([A-Za-z0-9._-]{1,253})")
 

@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from proofgate.front_door.runtime_api import UnreachableError
-from proofgate.front_door.target import RefusedError, Target
+from proofgate.haproxy_sidecar.runtime_api import UnreachableError
+from proofgate.haproxy_sidecar.target import RefusedError, Target
 
-log = logging.getLogger("proofgate.front-door")
+log = logging.getLogger("proofgate.haproxy-sidecar")
 
 POLL_SECONDS = 0.5
 
@@ -37,7 +37,7 @@ class Standing:
     last_success: float = 0
 
     @property
-    def in_step(self) -> bool:
+    def in_sync(self) -> bool:
         """Whether HAProxy holds what the last usable file said.
 
         A file that is refused leaves that as it is: every replica reads the same one, and all of them
@@ -83,7 +83,7 @@ class Follower:
 
     def behind(self) -> list[str]:
         """The names of the targets that HAProxy is not in step with."""
-        return [standing.target.name for standing in self.standings if not standing.in_step]
+        return [standing.target.name for standing in self.standings if not standing.in_sync]
 
     async def _look_at(self, standing: Standing) -> None:
         try:
@@ -95,12 +95,12 @@ class Follower:
         if content is not None and (content != standing.tried or now >= standing.next_check):
             standing.tried, standing.next_check = content, now + standing.target.check_seconds
             await self._bring(standing, content)
-        elif standing.in_step:
+        elif standing.in_sync:
             self._complained(standing)
 
     async def _bring(self, standing: Standing, content: Any) -> None:
         try:
-            change = await standing.target.bring_in_step(content)
+            change = await standing.target.reconcile(content)
         except UnreachableError as error:
             standing.reachable, standing.next_check = False, self._clock()
             self._failed(standing, error.code, str(error))

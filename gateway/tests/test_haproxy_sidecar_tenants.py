@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from runtime_double import RuntimeDouble
 
-from proofgate.front_door.follower import Follower
-from proofgate.front_door.map_sources import _holds
-from proofgate.front_door.runtime_api import RuntimeApi
-from proofgate.front_door.target import CHECK_SECONDS
-from proofgate.front_door.tenant_map import MapFile
+from proofgate.haproxy_sidecar.follower import Follower
+from proofgate.haproxy_sidecar.map_sources import _holds
+from proofgate.haproxy_sidecar.runtime_api import RuntimeApi
+from proofgate.haproxy_sidecar.target import CHECK_SECONDS
+from proofgate.haproxy_sidecar.tenant_map import MapFile
 
 TENANT = "team-a/chat"
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from certificates import write_identity
 
-from proofgate.front_door import answers
-from proofgate.front_door.answers import Answers
+from proofgate.haproxy_sidecar import answers
+from proofgate.haproxy_sidecar.answers import Answers
 
 OK = b'HTTP/1.1 200 OK\r\ncontent-length: 15\r\n\r\n{"status":"ok"}'
 UNAVAILABLE = (

@@ -7,8 +7,8 @@ import re
 import ssl
 from pathlib import Path
 
-from proofgate.front_door.runtime_api import RuntimeApi
-from proofgate.front_door.target import CHECK_SECONDS, RefusedError
+from proofgate.haproxy_sidecar.runtime_api import RuntimeApi
+from proofgate.haproxy_sidecar.target import CHECK_SECONDS, RefusedError
 
 # HAProxy takes a command with its payload into one buffer; the product configures 32 KiB.
 _MAXIMUM_BYTES = 30_000
@@ -45,7 +45,7 @@ class Certificate:
             raise RefusedError(f"{self._path} or its key cannot be read: {reason}") from None
         return f"{chain.strip()}\n{key.strip()}\n"
 
-    async def bring_in_step(self, content: str) -> str | None:
+    async def reconcile(self, content: str) -> str | None:
         text = _payload(content)
         leaf = _fingerprint(text)
         shown = await self._shown()

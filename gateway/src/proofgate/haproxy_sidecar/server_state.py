@@ -15,9 +15,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from proofgate.front_door import servers
-from proofgate.front_door.servers import Server
-from proofgate.front_door.target import RefusedError
+from proofgate.haproxy_sidecar import servers
+from proofgate.haproxy_sidecar.servers import Server
+from proofgate.haproxy_sidecar.target import RefusedError
 
 _VERSION = "1"
 # Those that HAProxy wants of every line. What follows, such as whether a worker is spoken to with TLS, would

@@ -13,7 +13,7 @@ import re
 import ssl
 from dataclasses import dataclass
 
-log = logging.getLogger("proofgate.front-door")
+log = logging.getLogger("proofgate.haproxy-sidecar")
 
 ASK_SECONDS = 5.0
 # Longer than HAProxy waits for a connection to a worker, with its retries.
@@ -21,7 +21,7 @@ _PATIENCE_SECONDS = 15.0
 _HANDSHAKE_SECONDS = 5.0
 # A worker that is replaced may be missed now and then: what fails so often in a row is told.
 _FAILURES = 3
-_REQUEST = b"GET / HTTP/1.1\r\nHost: front-door\r\nConnection: close\r\n\r\n"
+_REQUEST = b"GET / HTTP/1.1\r\nHost: haproxy-sidecar\r\nConnection: close\r\n\r\n"
 _MOST_BYTES = 16384
 _GOOD = re.compile(rb"HTTP/1\.[01] 200 [^\n]*\n")
 _NO_WORKER = b"no_worker_available"

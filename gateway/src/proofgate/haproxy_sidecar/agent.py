@@ -15,16 +15,16 @@ from typing import Any
 
 import uvloop
 
-from proofgate.front_door import metrics, servers
-from proofgate.front_door.addresses import Addresses
-from proofgate.front_door.answers import Answers
-from proofgate.front_door.certificate import Certificate
-from proofgate.front_door.follower import Follower
-from proofgate.front_door.map_sources import SHAPES
-from proofgate.front_door.runtime_api import RuntimeApi, UnreachableError
-from proofgate.front_door.target import RefusedError, Target
-from proofgate.front_door.tenant_map import MapFile
-from proofgate.front_door.weights import Weights
+from proofgate.haproxy_sidecar import metrics, servers
+from proofgate.haproxy_sidecar.addresses import Addresses
+from proofgate.haproxy_sidecar.answers import Answers
+from proofgate.haproxy_sidecar.certificate import Certificate
+from proofgate.haproxy_sidecar.follower import Follower
+from proofgate.haproxy_sidecar.map_sources import SHAPES
+from proofgate.haproxy_sidecar.runtime_api import RuntimeApi, UnreachableError
+from proofgate.haproxy_sidecar.target import RefusedError, Target
+from proofgate.haproxy_sidecar.tenant_map import MapFile
+from proofgate.haproxy_sidecar.weights import Weights
 from proofgate.http_server import Server, address_of, on_signals
 
 _TEXT = "text/plain; charset=utf-8"
@@ -108,7 +108,7 @@ async def _workers(api: RuntimeApi, follower: Follower) -> tuple[HTTPStatus, str
 
 def _owners(follower: Follower) -> str | None:
     for found in follower.standings:
-        if isinstance(found.target, MapFile) and found.target.name == _OWNERS and found.in_step:
+        if isinstance(found.target, MapFile) and found.target.name == _OWNERS and found.in_sync:
             return found.target.digest(found.held)
     return None
 
@@ -118,7 +118,7 @@ async def _serve(
 ) -> None:
     server = Server(
         create_app(follower, servers.Discovery(api), api, answers),
-        f"proofgate front-door: http://{address_of(listener)}",
+        f"proofgate haproxy-sidecar: http://{address_of(listener)}",
     )
 
     def stop() -> None:
