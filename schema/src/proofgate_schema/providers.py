@@ -9,6 +9,7 @@ from pydantic import Field
 from proofgate_schema.annotations import SET, Kubernetes
 from proofgate_schema.fields import Listed, Name, TenantName
 from proofgate_schema.section import Section
+from proofgate_schema.static_fields import BodyFields
 from proofgate_schema.timeouts import ProviderTimeouts
 from proofgate_schema.urls import BaseURL
 
@@ -104,6 +105,11 @@ class Provider(Section):
     """Which HTTP is spoken there. Auto: HTTP/2 where the upstream chooses it in TLS (ALPN), and HTTP/1.1
     elsewhere. Http2: nothing but HTTP/2; requests fail that find an upstream without it. With an http:// URL
     it is spoken without asking (prior knowledge)."""
+    body_fields: BodyFields | None = None
+    """Top-level fields that are set in every JSON body that it is sent, by name, for example provider of
+    OpenRouter: at most 16, and none that the workers read themselves (model, max_tokens, tools and the like).
+    They take the place of a client's own, which are named in the answer. No secrets: they stand in a
+    ConfigMap."""
     limits: ProviderLimits | None = None
     """What the upstream allows in a minute: each worker keeps to it by itself, so of several each gets its
     part of what the key has. What is over goes to another upstream of its model, or is refused and told when

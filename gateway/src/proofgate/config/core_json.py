@@ -224,7 +224,7 @@ def _provider(config: CheckedConfig, provider: Provider) -> Json:
         ],
         "body_fields": [
             {"name": name, "value": json.dumps(value, ensure_ascii=False, separators=(",", ":"))}
-            for name, value in provider.body_fields.items()
+            for name, value in (provider.body_fields or {}).items()
         ],
         "proxied": config.proxy is not None and config.proxy.serves(provider.base_url),
     }

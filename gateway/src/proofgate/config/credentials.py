@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TypeVar
 from urllib.parse import urlsplit
 
+from proofgate_schema.static_fields import header_value_fault
 from proofgate_schema.urls import is_loopback
 from pydantic import SecretStr
 
@@ -18,7 +19,6 @@ from proofgate.config.document import FieldPath
 from proofgate.config.files import NamedFiles
 from proofgate.config.problems import Findings
 from proofgate.config.settings import Settings
-from proofgate.config.static_fields import header_value_fault
 from proofgate.forward_proxy import ForwardProxy, NoProxyRule
 
 T = TypeVar("T")

@@ -51,7 +51,7 @@ def _refused(provider: Provider, model: str) -> Iterator[tuple[str, _Known]]:
     """The fields of a provider that a model refuses, by their paths in it, with the first reason for each."""
     seen: set[str] = set()
     for known in _table(model):
-        fields = [f"bodyFields.{name}" for name in _refused_by(known, provider.body_fields)]
+        fields = [f"bodyFields.{name}" for name in _refused_by(known, provider.body_fields or {})]
         if known.name == "ResponsesOnly" and provider.responses == "Translated":
             fields.append("responses")
         # Of two rows about one thing the first one holds.

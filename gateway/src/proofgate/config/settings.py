@@ -36,7 +36,7 @@ from proofgate.config.fields import (
     ProxyURL,
 )
 from proofgate.config.python_policy import PythonPolicy
-from proofgate.config.static_fields import BodyFields, ProviderHeader
+from proofgate.config.static_fields import ProviderHeader
 from proofgate.config.telemetry import Telemetry
 
 
@@ -114,9 +114,6 @@ class Provider(proofgate_schema.providers.Provider):
     """Its private key, PEM, not encrypted."""
     headers: Annotated[Listed[ProviderHeader], Field(max_length=16)] = ()
     """Header fields of every request to it, such as `OpenAI-Organization`."""
-    body_fields: BodyFields = {}  # noqa: RUF012 - pydantic copies it
-    """Top-level fields that are set in every JSON body that it is sent, such as `provider` of OpenRouter, by
-    name. They take the place of a client's own, which are named in the answer."""
 
     @model_validator(mode="before")
     @classmethod

@@ -1,68 +1,13 @@
-"""Header and body fields that requests to a provider always carry."""
+"""Header fields that requests to a provider carry, as the file has them: secret values are in files."""
 
 from __future__ import annotations
 
-import json
-import re
-from typing import Annotated, Any
-
+import proofgate_schema.static_fields
 from proofgate_schema.fields import FilePath
-from proofgate_schema.section import Section
-from pydantic import AfterValidator, Field
-
-from proofgate.config.reserved_fields import RESERVED_HEADERS, RESERVED_PREFIXES, is_read
-
-_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}")
-_VALUE = re.compile(r"[!-~]([ -~]{0,4094}[!-~])?")
-_VALUES_ARE = "write one line of at most 4096 characters of printable ASCII"
-_LONGEST_FIELDS = 16_384
 
 
-def header_value_fault(text: str) -> str | None:
-    """What is wrong with a header's value, without a word of it."""
-    return None if _VALUE.fullmatch(text) else _VALUES_ARE
-
-
-def _header_name(text: str) -> str:
-    if not _NAME.fullmatch(text):
-        raise ValueError(
-            "write the name of a header field, such as OpenAI-Organization, of at most 64 characters"
-        )
-    if text.lower() in RESERVED_HEADERS or text.lower().startswith(RESERVED_PREFIXES):
-        raise ValueError("the gateway writes this header itself, or it belongs to auth or to the connection")
-    return text
-
-
-def _header_value(text: str) -> str:
-    if fault := header_value_fault(text):
-        raise ValueError(fault)
-    return text
-
-
-def _body_fields(fields: dict[str, Any]) -> dict[str, Any]:
-    for name in fields:
-        if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]{0,63}", name):
-            raise ValueError("a name has letters, digits, '_' and '-', at most 64, beginning with a letter")
-        if is_read(name):
-            raise ValueError(f"{name} is what the gateway reads itself: clients set it")
-    try:
-        text = json.dumps(fields, allow_nan=False)
-    except (TypeError, ValueError, RecursionError):
-        raise ValueError("write values that JSON has") from None
-    if len(text) > _LONGEST_FIELDS:
-        raise ValueError(f"the fields are longer than {_LONGEST_FIELDS} characters")
-    return fields
-
-
-class ProviderHeader(Section):
+class ProviderHeader(proofgate_schema.static_fields.ProviderHeader):
     """A header field of every request to a provider."""
 
-    name: Annotated[str, AfterValidator(_header_name)]
-    """Its name. Those of credentials, of the connection and those that the gateway writes are refused."""
-    value: Annotated[str, AfterValidator(_header_value)] | None = None
-    """Its value, where it is no secret."""
     value_file: FilePath | None = None
     """Its value, one line, where it is a secret; in the place of `value`."""
-
-
-BodyFields = Annotated[dict[str, Any], Field(max_length=16), AfterValidator(_body_fields)]

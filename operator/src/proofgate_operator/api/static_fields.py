@@ -1,27 +1,22 @@
-"""Header and body fields that requests to an upstream always carry, as frozen models."""
+"""Header fields that requests to an upstream always carry, as a manifest has them: secret values are in
+Secrets."""
 
 from typing import Annotated, Any
 
+import proofgate_schema.static_fields
+from proofgate_schema.fields import Listed, keyed_by
+from proofgate_schema.reserved_fields import RESERVED_HEADERS, RESERVED_PREFIXES, is_read
 from pydantic import Field
 
-from proofgate_operator.api.fields import SecretKeyRef, Section, keyed_by
-from proofgate_operator.api.pod_template import OpenObject
-from proofgate_operator.api.reserved_fields import RESERVED_HEADERS, RESERVED_PREFIXES, is_read
+from proofgate_operator.api.fields import SecretKeyRef
 
-_HEADER = r"^[A-Za-z0-9]([-A-Za-z0-9_]*[A-Za-z0-9])?$"
-_VALUE = "^[!-~]([ -~]*[!-~])?$"
 #: Folder of the values of header fields that are secret, among the files of a provider in the workers.
 HEADERS_FOLDER = "headers"
 
 
-class ProviderHeader(Section):
+class ProviderHeader(proofgate_schema.static_fields.ProviderHeader):
     """A header field of every request to an upstream."""
 
-    name: Annotated[str, Field(min_length=1, max_length=64, pattern=_HEADER)]
-    """Its name, for example OpenAI-Organization. None of credentials, of the connection, or that the workers
-    write themselves."""
-    value: Annotated[str | None, Field(min_length=1, max_length=4096, pattern=_VALUE)] = None
-    """Its value, where it is no secret."""
     secret_ref: SecretKeyRef | None = None
     """Its value, where it is a secret: one line of printable ASCII, at most 4096 characters. Mounted, and
     used when it changes, as keys are; while it is missing, nothing is sent to the upstream."""
@@ -32,8 +27,7 @@ class ProviderHeader(Section):
         return f"{HEADERS_FOLDER}/{self.name.lower()}"
 
 
-Headers = Annotated[tuple[ProviderHeader, ...], Field(max_length=16, json_schema_extra=keyed_by("name"))]
-BodyFields = OpenObject
+Headers = Annotated[Listed[ProviderHeader], Field(max_length=16), keyed_by("name")]
 
 
 def read_by_workers(fields: dict[str, Any]) -> str | None:

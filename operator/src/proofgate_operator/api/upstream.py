@@ -20,7 +20,7 @@ from proofgate_operator.api.fields import (
     Section,
     rules,
 )
-from proofgate_operator.api.static_fields import STATIC_RULES, BodyFields, Headers
+from proofgate_operator.api.static_fields import STATIC_RULES, Headers
 
 #: Files of a provider in the workers that are PEM, and not one line.
 CA_FILE = "ca.crt"
@@ -120,11 +120,6 @@ class Provider(proofgate_schema.providers.Provider):
     part is missing, nothing is sent there."""
     headers: Headers = ()
     """Header fields of every request to it."""
-    body_fields: BodyFields | None = None
-    """Top-level fields that are set in every JSON body that it is sent, by name, for example provider of
-    OpenRouter: at most 16, and none that the workers read themselves (model, max_tokens, tools and the like).
-    They take the place of a client's own, which are named in the answer. No secrets: they stand in a
-    ConfigMap."""
 
     def secrets(self) -> Iterator[tuple[str, str, SecretKeyRef]]:
         """Return each entry of a Secret that it needs: its field, its file in workers, and where it is."""

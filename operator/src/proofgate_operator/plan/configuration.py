@@ -6,6 +6,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from proofgate_schema.static_fields import LONGEST_BODY_FIELDS, MOST_BODY_FIELDS
+
 from proofgate_operator.api.auth import SERVICE_ACCOUNT_KEY_FILE
 from proofgate_operator.api.fields import SecretKeyRef
 from proofgate_operator.api.gateway import MAX_REPLICAS, Gateway
@@ -273,9 +275,11 @@ def _address_problems(gateway: Gateway) -> Iterator[Problem]:
         read = read_by_workers(fields)
         if read is not None:
             yield Problem("SpecInvalid", f"{place}: {read} is what workers read themselves")
-        elif len(fields) > 16 or len(json.dumps(fields)) > 16_384:
+        elif len(fields) > MOST_BODY_FIELDS or len(json.dumps(fields)) > LONGEST_BODY_FIELDS:
             yield Problem(
-                "SpecInvalid", f"{place}: more than 16 fields, or more than 16384 characters of JSON"
+                "SpecInvalid",
+                f"{place}: more than {MOST_BODY_FIELDS} fields, or more than {LONGEST_BODY_FIELDS}"
+                " characters of JSON",
             )
     for cidr in spec.egress.allow or () if spec.egress else ():
         fault = range_fault(cidr)

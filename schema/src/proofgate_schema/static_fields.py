@@ -1,0 +1,94 @@
+"""Header and body fields that requests to a provider always carry."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Annotated, Any
+
+from proofgate_schema.annotations import Kubernetes
+from proofgate_schema.fields import of_files
+from proofgate_schema.reserved_fields import RESERVED_HEADERS, RESERVED_PREFIXES, is_read
+from proofgate_schema.section import Section
+
+_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}")
+_VALUE = re.compile(r"[!-~]([ -~]{0,4094}[!-~])?")
+_VALUES_ARE = "write one line of at most 4096 characters of printable ASCII"
+MOST_BODY_FIELDS = 16
+#: Of the fields as JSON.
+LONGEST_BODY_FIELDS = 16_384
+
+
+def header_value_fault(text: str) -> str | None:
+    """What is wrong with a header's value, without a word of it."""
+    return None if _VALUE.fullmatch(text) else _VALUES_ARE
+
+
+def _header_name(text: str) -> str:
+    if not _NAME.fullmatch(text):
+        raise ValueError(
+            "write the name of a header field, such as OpenAI-Organization, of at most 64 characters"
+        )
+    if text.lower() in RESERVED_HEADERS or text.lower().startswith(RESERVED_PREFIXES):
+        raise ValueError("the gateway writes this header itself, or it belongs to auth or to the connection")
+    return text
+
+
+def _header_value(text: str) -> str:
+    if fault := header_value_fault(text):
+        raise ValueError(fault)
+    return text
+
+
+def _body_fields(fields: dict[str, Any]) -> dict[str, Any]:
+    if len(fields) > MOST_BODY_FIELDS:
+        raise ValueError(f"there are at most {MOST_BODY_FIELDS} fields")
+    for name in fields:
+        if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]{0,63}", name):
+            raise ValueError("a name has letters, digits, '_' and '-', at most 64, beginning with a letter")
+        if is_read(name):
+            raise ValueError(f"{name} is what the gateway reads itself: clients set it")
+    try:
+        text = json.dumps(fields, allow_nan=False)
+    except (TypeError, ValueError, RecursionError):
+        raise ValueError("write values that JSON has") from None
+    if len(text) > LONGEST_BODY_FIELDS:
+        raise ValueError(f"the fields are longer than {LONGEST_BODY_FIELDS} characters")
+    return fields
+
+
+class ProviderHeader(Section):
+    """A header field of every request to a provider. One that is a secret has another field for its value."""
+
+    name: Annotated[
+        str,
+        of_files(_header_name),
+        Kubernetes(
+            "the name is that of a file in the workers as well",
+            {"minLength": 1, "maxLength": 64, "pattern": r"^[A-Za-z0-9]([-A-Za-z0-9_]*[A-Za-z0-9])?$"},
+        ),
+    ]
+    """Its name, for example OpenAI-Organization. None of credentials, of the connection, or that the workers
+    write themselves."""
+    value: (
+        Annotated[
+            str,
+            of_files(_header_value),
+            Kubernetes(
+                "an API server checks patterns and lengths",
+                {"minLength": 1, "maxLength": 4096, "pattern": "^[!-~]([ -~]*[!-~])?$"},
+            ),
+        ]
+        | None
+    ) = None
+    """Its value, where it is no secret."""
+
+
+BodyFields = Annotated[
+    dict[str, Any],
+    of_files(_body_fields),
+    Kubernetes(
+        "no structural schema describes them",
+        {"additionalProperties": None, "x-kubernetes-preserve-unknown-fields": True},
+    ),
+]
