@@ -27,6 +27,7 @@ PAGE = Path(__file__).resolve().parents[1] / "gateway" / "README.md"
 GENERATED = (
     "analysis",
     "cors",
+    "external_policies",
     "jwt",
     "ledger",
     "limits",
@@ -125,7 +126,7 @@ def plain(number: float) -> str:
 
 def shown(default: Any) -> str:
     """A default as somebody would write it."""
-    if default is None:
+    if default is None or default == {}:
         return "none"
     if isinstance(default, list):
         return ", ".join(f"`{value}`" for value in default) or "none"

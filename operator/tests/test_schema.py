@@ -37,6 +37,9 @@ BOUNDS = {
     "Analysis.tenants": {"maxItems", "x-kubernetes-list-type"},
     "Cors.allowedOrigins": {"minItems", "x-kubernetes-list-type"},
     "ExportHeader.name": {"minLength", "maxLength", "pattern"},
+    "ExternalPolicy.factory": {"minLength", "maxLength", "pattern"},
+    "ExternalPolicy.name": {"minLength", "maxLength", "pattern"},
+    "ExternalPolicy.parameters": {"default", "additionalProperties", "x-kubernetes-preserve-unknown-fields"},
     "Fallback.provider": {"minLength", "maxLength", "pattern"},
     "Fallback.upstreamModel": {"minLength", "maxLength", "pattern"},
     "GuardedTools.names": {
@@ -111,6 +114,7 @@ KINDS = {
     "Dollars": {"maxLength", "pattern"},
     "DollarsPerMillion": {"maxLength", "pattern"},
     "DollarsPerRequest": {"maxLength", "pattern"},
+    "HookURL": {"minLength", "maxLength", "pattern"},
     "KeySetURL": {"maxLength", "pattern"},
     "LowerCaseText": {"minLength", "maxLength", "pattern"},
     "ModelName": {"minLength", "maxLength", "pattern"},

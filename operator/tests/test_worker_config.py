@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from proofgate import _core
 from proofgate.config import fields, settings
 from proofgate.config.core_json import policy_document
-from proofgate.config.python_policy import PythonPolicy as WorkerPythonPolicy
 from proofgate.haproxy_sidecar.map_sources import MapSources
 from proofgate.reload import needs_restart
 from proofgate.trial import require_usable
-from proofgate_schema import prices, urls
+from proofgate_schema import external_policies, prices, urls
 from proofgate_schema.cors import Cors
+from proofgate_schema.external_policies import ExternalPolicy
 from proofgate_schema.limits import Limits
 from proofgate_schema.policy import PACKS, Action, Attachments, Check, Mode, Target, View
 from proofgate_schema.policy import Policy as WorkerPolicy
@@ -28,7 +28,6 @@ from pydantic import TypeAdapter, ValidationError
 
 from proofgate_operator.api import (
     ledger,
-    python_policy,
     static_fields,
 )
 from proofgate_operator.api.crd import spec_schema
@@ -567,18 +566,18 @@ def test_a_key_set_url_that_is_let_in_is_one_to_the_worker(url: str) -> None:
         TypeAdapter(urls.KeySetURL).validate_python(url)
 
 
-@given(written(python_policy._URL).filter(lambda url: len(url) <= 512))
+@given(written(urls.HOOK_URL).filter(lambda url: len(url) <= 512))
 def test_a_policys_url_that_is_let_in_is_one_to_the_worker(url: str) -> None:
     if address_fault(url) is None:
-        TypeAdapter(fields.HookURL).validate_python(url)
+        TypeAdapter(urls.HookURL).validate_python(url)
 
 
 @given(
-    written(python_policy._NAME).filter(lambda name: len(name) <= 31),
-    written(python_policy._FACTORY).filter(lambda factory: len(factory) <= 256),
+    written(external_policies.POLICY_NAME.keywords["pattern"]).filter(lambda name: len(name) <= 31),
+    written(f"^{external_policies._FACTORY}$").filter(lambda factory: len(factory) <= 256),
 )
 def test_a_policys_name_and_factory_that_are_let_in_are_such_to_the_worker(name: str, factory: str) -> None:
-    WorkerPythonPolicy.model_validate({"name": name, "factory": factory})
+    ExternalPolicy.model_validate({"name": name, "factory": factory})
 
 
 @given(written(urls.WEB_ORIGIN).filter(lambda origin: len(origin) <= 256))

@@ -6,7 +6,7 @@ import json
 import re
 from typing import Annotated, Any
 
-from proofgate_schema.annotations import Kubernetes
+from proofgate_schema.annotations import OPEN, Kubernetes
 from proofgate_schema.fields import of_files
 from proofgate_schema.reserved_fields import RESERVED_HEADERS, RESERVED_PREFIXES, is_read
 from proofgate_schema.section import Section
@@ -84,11 +84,4 @@ class ProviderHeader(Section):
     """Its value, where it is no secret."""
 
 
-BodyFields = Annotated[
-    dict[str, Any],
-    of_files(_body_fields),
-    Kubernetes(
-        "no structural schema describes them",
-        {"additionalProperties": None, "x-kubernetes-preserve-unknown-fields": True},
-    ),
-]
+BodyFields = Annotated[dict[str, Any], of_files(_body_fields), OPEN]

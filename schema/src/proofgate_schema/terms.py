@@ -8,7 +8,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
-from proofgate_schema.annotations import SET, Kubernetes
+from proofgate_schema.annotations import ABSENT, SET, Kubernetes
+from proofgate_schema.external_policies import POLICY_NAME
 from proofgate_schema.fields import MODEL_NAME, WHOLE_NUMBER, Listed, NonEmptyListed, keyed_by
 from proofgate_schema.payloads import PayloadMode
 from proofgate_schema.policy import TenantPolicy
@@ -48,13 +49,7 @@ GuardedTool = Annotated[
         },
     ),
 ]
-#: What is absent of a tenant its plan may set.
-ABSENT = Kubernetes("rules ask whether it is there", {"default": None})
 NOT_EMPTY = Kubernetes("none is written by leaving the field out", {"minItems": 1})
-POLICY_NAME = Kubernetes(
-    "an API server checks patterns and lengths",
-    {"minLength": 1, "maxLength": 31, "pattern": r"^[a-z0-9]+(-[a-z0-9]+)*$"},
-)
 Endpoint = Literal[
     "ChatCompletions",
     "Completions",

@@ -20,6 +20,7 @@ BASE_URL = rf'^https?://{AUTHORITY}(/[!-"$->@-~]*)?$'
 WEB_ORIGIN = rf"^(\*|https?://([a-z0-9][-a-z0-9._]*|\[[0-9a-f:.]+\]){PORT})$"
 #: The rest of the URL is printable ASCII without a fragment.
 KEY_SET_URL = rf'^https://{AUTHORITY}(/[!-"$-~]*)?$'
+HOOK_URL = rf'^https?://{AUTHORITY}(/[!-"$-~]*)?$'
 _PATTERN = "an API server checks patterns and lengths"
 
 
@@ -72,6 +73,13 @@ def _key_set_url(text: str) -> str:
     return text
 
 
+def _hook_url(text: str) -> str:
+    url = split_url(text, "https://guardrail.example.com/evaluate")
+    if url.fragment:
+        raise ValueError("remove the part from '#' on: it is never sent")
+    return text
+
+
 BaseURL = Annotated[str, of_files(_base_url), Kubernetes(_PATTERN, {"maxLength": 512, "pattern": BASE_URL})]
 WebOrigin = Annotated[
     str,
@@ -82,4 +90,9 @@ KeySetURL = Annotated[
     str,
     of_files(_key_set_url),
     Kubernetes("workers fetch it from elsewhere", {"maxLength": 512, "pattern": KEY_SET_URL}),
+]
+HookURL = Annotated[
+    str,
+    of_files(_hook_url),
+    Kubernetes(_PATTERN, {"minLength": 1, "maxLength": 512, "pattern": HOOK_URL}),
 ]

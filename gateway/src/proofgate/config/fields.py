@@ -60,13 +60,6 @@ def _no_proxy(text: str) -> str:
     return text
 
 
-def _hook_url(text: str) -> str:
-    url = split_url(text, "https://guardrail.example.com/evaluate")
-    if url.fragment:
-        raise ValueError("remove the part from '#' on: it is never sent")
-    return text
-
-
 def _log_origin(text: str) -> str:
     # The origin is a line of the checkpoint and names its signature: no space, no '+' (C2SP signed-note).
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,127}", text) or text.endswith("/") or "//" in text:
@@ -92,7 +85,6 @@ def _address_range(text: str) -> str:
 Address = Annotated[str, AfterValidator(_address)]
 ProxyURL = Annotated[str, AfterValidator(_proxy_url)]
 NoProxyEntry = Annotated[str, AfterValidator(_no_proxy)]
-HookURL = Annotated[str, AfterValidator(_hook_url)]
 LogOrigin = Annotated[str, AfterValidator(_log_origin)]
 AddressRange = Annotated[str, AfterValidator(_address_range)]
 DnsName = Annotated[str, AfterValidator(_dns_name)]

@@ -13,6 +13,7 @@ import proofgate_schema.ledger
 import proofgate_schema.providers
 from proofgate_schema.analysis import Analysis
 from proofgate_schema.cors import Cors
+from proofgate_schema.external_policies import ExternalPolicy
 from proofgate_schema.fields import FilePath, Listed, NonEmptyListed
 from proofgate_schema.limits import Limits
 from proofgate_schema.metrics import Metrics
@@ -35,7 +36,6 @@ from proofgate.config.fields import (
     NoProxyEntry,
     ProxyURL,
 )
-from proofgate.config.python_policy import PythonPolicy
 from proofgate.config.static_fields import ProviderHeader
 from proofgate.config.telemetry import Telemetry
 
@@ -191,7 +191,7 @@ class Settings(Section):
     tenant_shards: TenantShards | None = None
     jwt: Jwt | None = None
     policy: Policy = Policy()
-    policies: Listed[PythonPolicy] = ()
+    policies: Listed[ExternalPolicy] = ()
     timeouts: Timeouts = Timeouts()
     limits: Limits = Limits()
     metrics: Metrics = Metrics()

@@ -6,12 +6,13 @@ import importlib
 from pathlib import Path
 from typing import cast
 
-from proofgate.config.python_policy import PythonPolicy
+from proofgate_schema.external_policies import ExternalPolicy
+
 from proofgate.policy.http_hook import HttpHook
 from proofgate.policy.interface import Policy
 
 
-def load_policy(entry: PythonPolicy, folder: Path) -> Policy:
+def load_policy(entry: ExternalPolicy, folder: Path) -> Policy:
     """Imports and calls the factory, or makes the hook of a URL, and starts it.
 
     Paths begin at `folder`. Raises whatever the policy raises, and TypeError when it is none.
@@ -32,7 +33,7 @@ def close_policy(policy: Policy) -> None:
         close()
 
 
-def _made(entry: PythonPolicy, folder: Path) -> Policy:
+def _made(entry: ExternalPolicy, folder: Path) -> Policy:
     if entry.factory is None:
         return HttpHook(
             entry.name,

@@ -26,6 +26,7 @@ from proofgate_operator.api.access import AllowedTenants, Jwt, Plan, TenantOfThe
 from proofgate_operator.api.analysis import ANALYSIS_RULES
 from proofgate_operator.api.auditor import Auditor
 from proofgate_operator.api.cors import CORS_RULES
+from proofgate_operator.api.external_policies import ExternalPolicyWithSource
 from proofgate_operator.api.fields import LENIENT, Section, keyed_by, rules
 from proofgate_operator.api.internal_tls import (
     CLEAR,
@@ -39,7 +40,6 @@ from proofgate_operator.api.keeping import Keeping
 from proofgate_operator.api.ledger import Ledger
 from proofgate_operator.api.load_balancer import LoadBalancer
 from proofgate_operator.api.monitoring import Monitoring
-from proofgate_operator.api.python_policy import PythonPolicyWithSource
 from proofgate_operator.api.telemetry import TELEMETRY_RULES, Telemetry
 from proofgate_operator.api.upstream import PROVIDER_RULES, Egress, Provider
 from proofgate_operator.api.worker import Worker
@@ -105,7 +105,7 @@ class GatewaySpec(Section):
     policy: Policy | None = None
     """The rules that look at prompts and answers. Absent: there are none."""
     policies: Annotated[
-        tuple[PythonPolicyWithSource, ...], Field(max_length=16, json_schema_extra=keyed_by("name"))
+        tuple[ExternalPolicyWithSource, ...], Field(max_length=16, json_schema_extra=keyed_by("name"))
     ] = ()
     """Policies in Python, or of services elsewhere, for tenants and plans that name them."""
     cors: Annotated[Cors | None, Field(json_schema_extra=rules(*CORS_RULES))] = None

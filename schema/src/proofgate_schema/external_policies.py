@@ -1,0 +1,82 @@
+"""The section `policies`: policies outside of the rules, in Python or of a service elsewhere."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field
+
+from proofgate_schema.annotations import ABSENT, OPEN, Kubernetes
+from proofgate_schema.fields import MountedFile, of_files
+from proofgate_schema.section import Section
+from proofgate_schema.urls import HookURL
+
+_NAME = r"[a-z0-9]+(-[a-z0-9]+)*"
+_FACTORY = r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*:[A-Za-z_][A-Za-z0-9_]*"
+_PATTERN = "an API server checks patterns and lengths"
+#: For the name of a policy, and for those that ask for it.
+POLICY_NAME = Kubernetes(_PATTERN, {"minLength": 1, "maxLength": 31, "pattern": f"^{_NAME}$"})
+
+
+def _policy_name(text: str) -> str:
+    if not re.fullmatch(_NAME, text) or len(text) > 31:
+        raise ValueError("a name is kebab-case: lower-case letters, digits and single '-', at most 31")
+    return text
+
+
+def _factory(text: str) -> str:
+    if not re.fullmatch(_FACTORY, text) or len(text) > 256:
+        raise ValueError("write package.module:factory")
+    return text
+
+
+def _json(parameters: dict[str, Any]) -> dict[str, Any]:
+    try:
+        text = json.dumps(parameters, allow_nan=False)
+    except (TypeError, ValueError, RecursionError):
+        raise ValueError("write what JSON can say: texts, numbers, lists and mappings") from None
+    if len(text) > 65_536:
+        raise ValueError("the parameters are longer than 65536 characters: put them into a file")
+    return parameters
+
+
+class ExternalPolicy(Section):
+    """A policy that tenants and plans may ask for, by `factory` or by `url`."""
+
+    name: Annotated[str, AfterValidator(_policy_name), POLICY_NAME]
+    """Name of the policy: records and metrics have it."""
+    factory: (
+        Annotated[
+            str,
+            AfterValidator(_factory),
+            Kubernetes(_PATTERN, {"minLength": 3, "maxLength": 256, "pattern": f"^{_FACTORY}$"}),
+        ]
+        | None
+    ) = None
+    """`package.module:factory`, which makes the policy of `parameters` in every worker. The package is a part
+    of the workers' image, or is mounted and on PYTHONPATH: spec.worker.podTemplate. It runs with all that a
+    worker may do."""
+    url: HookURL | None = None
+    """A service that evaluates batches of requests, in the place of factory; http or https."""
+    ca_file: MountedFile | None = None
+    """Certificates to trust in place of the system's roots, PEM; https only. In a cluster: where they are
+    mounted in the workers."""
+    token_file: MountedFile | None = None
+    """A bearer token for the service; https only, or http on loopback. In a cluster: where it is mounted in
+    the workers. Read for each batch."""
+    deadline_milliseconds: Annotated[int, Field(ge=1, le=60_000)] = 100
+    """How long a request waits for its verdict."""
+    on_failure: Literal["Deny", "Allow"] = "Deny"
+    """Deny: a request that gets no verdict is refused. Allow: it goes on as if the policy were not there."""
+    batch: Annotated[int, Field(ge=1, le=256)] = 32
+    """Requests that are evaluated together, at most."""
+    parameters: Annotated[dict[str, Any], of_files(_json), OPEN, ABSENT] = {}  # noqa: RUF012 - pydantic copies it
+    """Keyword arguments of the factory. No secrets: in a cluster they stand in a ConfigMap."""
+
+    def revision(self) -> str:
+        """Changes with everything that the policy is made of."""
+        made_of = self.model_dump(mode="json")
+        return hashlib.sha256(json.dumps(made_of, sort_keys=True).encode()).hexdigest()[:16]
