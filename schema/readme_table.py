@@ -27,6 +27,7 @@ PAGE = Path(__file__).resolve().parents[1] / "gateway" / "README.md"
 GENERATED = (
     "analysis",
     "cors",
+    "egress",
     "external_policies",
     "jwt",
     "ledger",

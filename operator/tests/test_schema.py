@@ -11,7 +11,7 @@ from typing import Any, get_args
 import jsonschema
 import pytest
 from proofgate.config.settings import Settings
-from proofgate_schema import fields, policy, prices, urls
+from proofgate_schema import egress, fields, policy, prices, urls
 from proofgate_schema.annotations import KUBERNETES, WORKER_ONLY, Kubernetes, WorkerOnly
 from proofgate_schema.section import Section
 from pydantic import BaseModel, ValidationError
@@ -36,6 +36,7 @@ BOUNDS = {
     "Analysis.models": {"maxItems", "x-kubernetes-list-type"},
     "Analysis.tenants": {"maxItems", "x-kubernetes-list-type"},
     "Cors.allowedOrigins": {"minItems", "x-kubernetes-list-type"},
+    "Egress.allow": {"minItems", "maxItems", "x-kubernetes-list-type"},
     "ExportHeader.name": {"minLength", "maxLength", "pattern"},
     "ExternalPolicy.factory": {"minLength", "maxLength", "pattern"},
     "ExternalPolicy.name": {"minLength", "maxLength", "pattern"},
@@ -108,6 +109,7 @@ BOUNDS = {
 }
 #: Kinds of field that a manifest bounds otherwise, wherever they are.
 KINDS = {
+    "AddressRange": {"maxLength", "pattern"},
     "AllowedText": {"minLength", "maxLength", "pattern"},
     "BaseURL": {"maxLength", "pattern"},
     "Date": {"maxLength", "pattern"},
@@ -122,6 +124,7 @@ KINDS = {
     "MountedFile": {"maxLength", "pattern"},
     "OverrideOfSomething": {"x-kubernetes-validations"},
     "Pack": {"enum"},
+    "ProxyURL": {"maxLength", "pattern"},
     "RuleId": {"minLength", "maxLength", "pattern"},
     "RuleWithSomething": {"x-kubernetes-validations"},
     "Seconds": {"type", "minimum"},
@@ -174,7 +177,7 @@ def test_a_section_that_a_manifest_has_from_the_schema_is_the_gateways_own() -> 
 def kinds() -> dict[str, dict[str, Any]]:
     """What a manifest says of each kind of field that is named in the schema."""
     found = {}
-    modules = (fields, policy, prices, urls)
+    modules = (egress, fields, policy, prices, urls)
     for name, kind in (found for module in modules for found in vars(module).items()):
         own = [one for one in getattr(kind, "__metadata__", ()) if isinstance(one, Kubernetes)]
         if own:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from datetime import datetime
 from typing import Annotated
 
-from proofgate_schema.urls import split_url
 from pydantic import AfterValidator, BeforeValidator, WithJsonSchema
 
 from proofgate.address import split_address
@@ -44,17 +42,6 @@ def _address(text: str) -> str:
     return text
 
 
-def _proxy_url(text: str) -> str:
-    if "@" in text:
-        raise ValueError("remove the user name and password from the URL: they belong in files")
-    url = split_url(text, "http://proxy.example.com:3128")
-    if url.scheme != "http":
-        raise ValueError("use http: TLS to providers is inside the tunnel, and none is spoken with the proxy")
-    if url.path not in ("", "/") or url.query or url.fragment:
-        raise ValueError("remove everything after host and port: a tunnel has no path")
-    return text.rstrip("/")
-
-
 def _no_proxy(text: str) -> str:
     NoProxyRule.of(text)
     return text
@@ -75,17 +62,8 @@ def _dns_name(text: str) -> str:
     return text
 
 
-def _address_range(text: str) -> str:
-    try:
-        return str(ipaddress.ip_network(text))
-    except ValueError as error:
-        raise ValueError(f"write a range of addresses such as 10.0.0.0/8: {error}") from error
-
-
 Address = Annotated[str, AfterValidator(_address)]
-ProxyURL = Annotated[str, AfterValidator(_proxy_url)]
 NoProxyEntry = Annotated[str, AfterValidator(_no_proxy)]
 LogOrigin = Annotated[str, AfterValidator(_log_origin)]
-AddressRange = Annotated[str, AfterValidator(_address_range)]
 DnsName = Annotated[str, AfterValidator(_dns_name)]
 Instant = Annotated[int, BeforeValidator(_instant), WithJsonSchema({"type": "string", "format": "date-time"})]

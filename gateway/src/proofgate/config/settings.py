@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Literal
 
+import proofgate_schema.egress
 import proofgate_schema.ledger
 import proofgate_schema.providers
 from proofgate_schema.analysis import Analysis
@@ -30,11 +31,9 @@ from proofgate.config.access import Jwt, Plan, Tenant, TenantShards
 from proofgate.config.auth import Auth
 from proofgate.config.fields import (
     Address,
-    AddressRange,
     DnsName,
     LogOrigin,
     NoProxyEntry,
-    ProxyURL,
 )
 from proofgate.config.static_fields import ProviderHeader
 from proofgate.config.telemetry import Telemetry
@@ -127,11 +126,9 @@ class Provider(proofgate_schema.providers.Provider):
         return {**given, "baseURL": f"https://{host}.googleapis.com/v1"}
 
 
-class EgressProxy(Section):
+class EgressProxy(proofgate_schema.egress.EgressProxy):
     """A forward proxy through which providers are reached, each connection in a tunnel (CONNECT)."""
 
-    url: ProxyURL
-    """Where it is, `http://HOST:PORT`. TLS to a provider is inside the tunnel."""
     username_file: FilePath | None = None
     """Whom it is shown (`Proxy-Authorization: Basic`), with `passwordFile`."""
     password_file: FilePath | None = None
@@ -142,12 +139,10 @@ class EgressProxy(Section):
     Loopback, link-local addresses and the metadata services of clouds always are."""
 
 
-class Egress(Section):
+class Egress(proofgate_schema.egress.Egress):
     """Where connections to providers may lead. Without this section, everywhere but to addresses that are no
     provider's: link-local ones and others at which clouds keep a machine's metadata, multicast."""
 
-    allow: Listed[AddressRange] | None = None
-    """Ranges of addresses such as 10.0.0.0/8, in place of that rule. What a name resolves to is compared."""
     proxy: EgressProxy | None = None
     """A forward proxy for providers, for the token endpoints of their `auth` and for `jwksURL`."""
 

@@ -6,14 +6,14 @@ Workers take on a change of them while they run.
 from collections.abc import Iterator
 from typing import Annotated, Any
 
+import proofgate_schema.egress
 import proofgate_schema.providers
-from proofgate_schema.urls import AUTHORITY, LABEL, PORT
+from proofgate_schema.urls import LABEL, PORT
 from pydantic import Field
 
 from proofgate_operator.api.auth import AUTH_RULES, Auth, provider_types_rules
 from proofgate_operator.api.fields import (
     SET,
-    Cidr,
     ConfigMapKeyRef,
     SecretKeyRef,
     SecretRef,
@@ -132,11 +132,9 @@ class Provider(proofgate_schema.providers.Provider):
                 yield f"headers[{header.name}].secretRef", header.file, header.secret_ref
 
 
-class EgressProxy(Section):
+class EgressProxy(proofgate_schema.egress.EgressProxy):
     """A forward proxy for what leaves the workers: each connection is a tunnel (CONNECT), TLS inside it."""
 
-    url: Annotated[str, Field(max_length=300, pattern=rf"^http://{AUTHORITY}/?$")]
-    """Where it is, for example http://proxy.example.com:3128. TLS with the proxy itself is not spoken."""
     credentials_secret_ref: SecretRef | None = None
     """Secret of type kubernetes.io/basic-auth in the gateway's namespace, with username and password
     (printable ASCII without spaces, no colon in the name): sent as Proxy-Authorization: Basic. Mounted, and
@@ -155,15 +153,9 @@ class EgressProxy(Section):
                 yield "proxy.credentialsSecretRef", entry, reference
 
 
-class Egress(Section):
+class Egress(proofgate_schema.egress.Egress):
     """Where workers may connect to reach providers, and through what."""
 
-    allow: Annotated[tuple[Cidr, ...] | None, Field(min_length=1, max_length=32, json_schema_extra=SET)] = (
-        None
-    )
-    """Ranges of addresses, for example 10.0.0.0/8: what a provider's name resolves to must be in one. With a
-    proxy all of its addresses must be. Absent: every address but link-local ones and others at which clouds
-    keep a machine's metadata, and multicast."""
     proxy: EgressProxy | None = None
     """A forward proxy for providers, for the token endpoints of their auth and for jwksURL. Absent: workers
     connect to them directly."""

@@ -1,0 +1,67 @@
+"""What a file and a manifest say alike of the section `egress`: where workers may connect."""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import Annotated
+
+from proofgate_schema.annotations import SET, Kubernetes
+from proofgate_schema.fields import Listed, of_files
+from proofgate_schema.section import Section
+from proofgate_schema.urls import AUTHORITY, split_url
+
+_PATTERN = "an API server checks patterns and lengths"
+
+
+def _proxy_url(text: str) -> str:
+    if "@" in text:
+        raise ValueError("remove the user name and password from the URL: they belong in files")
+    url = split_url(text, "http://proxy.example.com:3128")
+    if url.scheme != "http":
+        raise ValueError("use http: TLS to providers is inside the tunnel, and none is spoken with the proxy")
+    if url.path not in ("", "/") or url.query or url.fragment:
+        raise ValueError("remove everything after host and port: a tunnel has no path")
+    return text.rstrip("/")
+
+
+def _address_range(text: str) -> str:
+    try:
+        return str(ipaddress.ip_network(text))
+    except ValueError as error:
+        raise ValueError(f"write a range of addresses such as 10.0.0.0/8: {error}") from error
+
+
+ProxyURL = Annotated[
+    str,
+    of_files(_proxy_url),
+    Kubernetes(_PATTERN, {"maxLength": 300, "pattern": rf"^http://{AUTHORITY}/?$"}),
+]
+AddressRange = Annotated[
+    str,
+    of_files(_address_range),
+    Kubernetes(_PATTERN, {"maxLength": 49, "pattern": r"^[0-9A-Fa-f.:]+/[0-9]{1,3}$"}),
+]
+
+
+class EgressProxy(Section):
+    """A forward proxy for what leaves the workers: each connection is a tunnel (CONNECT), TLS inside it. Its
+    credentials are secrets, and each side has fields of its own for them."""
+
+    url: ProxyURL
+    """Where it is, for example http://proxy.example.com:3128. TLS with the proxy itself is not spoken."""
+
+
+class Egress(Section):
+    """Where workers may connect to reach providers."""
+
+    allow: (
+        Annotated[
+            Listed[AddressRange],
+            SET,
+            Kubernetes("the object has to fit into etcd", {"minItems": 1, "maxItems": 32}),
+        ]
+        | None
+    ) = None
+    """Ranges of addresses, for example 10.0.0.0/8: what a provider's name resolves to must be in one. With a
+    proxy all of its addresses must be. Absent: every address but link-local ones and others at which clouds
+    keep a machine's metadata, and multicast."""
