@@ -88,6 +88,16 @@ def _whole(number: float) -> float:
 Listed = Annotated[tuple[T, ...], BeforeValidator(_as_tuple)]
 NonEmptyListed = Annotated[tuple[T, ...], BeforeValidator(_as_tuple), AfterValidator(_not_empty)]
 Name = Annotated[str, AfterValidator(_name)]
+#: A name that Kubernetes takes as a DNS label.
+DNS_LABEL = Kubernetes(
+    "names are DNS labels",
+    {"minLength": 1, "maxLength": 63, "pattern": r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"},
+)
+#: The name of a header field whose value is in a file.
+HEADER_NAME = Kubernetes(
+    "the name is that of a file in the workers as well",
+    {"minLength": 1, "maxLength": 64, "pattern": r"^[A-Za-z0-9]([-A-Za-z0-9_]*[A-Za-z0-9])?$"},
+)
 FilePath = Annotated[str, AfterValidator(_file_path)]
 #: A file that its owner mounts in the workers himself.
 MountedFile = Annotated[

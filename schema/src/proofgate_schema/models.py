@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 
 from proofgate_schema.annotations import SET, Kubernetes
-from proofgate_schema.fields import Listed, ModelName
+from proofgate_schema.fields import DNS_LABEL, Listed, ModelName
 from proofgate_schema.section import Section
 
 
@@ -36,10 +36,7 @@ UpstreamModelName = Annotated[
 ]
 ProviderName = Annotated[
     str,
-    Kubernetes(
-        "names are DNS labels",
-        {"minLength": 1, "maxLength": 63, "pattern": r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"},
-    ),
+    DNS_LABEL,
 ]
 FallbackReason = Literal[
     "Unreachable", "RateLimited", "Overloaded", "Timeout", "ServerError", "Unauthorized", "ContextLength"

@@ -17,7 +17,7 @@ from pydantic import (
 )
 
 from proofgate_schema.annotations import Kubernetes
-from proofgate_schema.fields import Listed
+from proofgate_schema.fields import DNS_LABEL, Listed
 from proofgate_schema.section import Section
 
 _DATES_ARE = "write a date (RFC 3339), for example 2026-01-31: it begins at midnight UTC"
@@ -133,10 +133,6 @@ Tokens = Annotated[int, Field(ge=1, le=1_000_000_000)]
 
 
 _FEW = Kubernetes("the object has to fit into etcd", {"maxItems": 2})
-_PROVIDER = Kubernetes(
-    "a name from spec.providers",
-    {"minLength": 1, "maxLength": 63, "pattern": r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"},
-)
 
 
 class LongPromptPrice(Section):
@@ -186,7 +182,7 @@ class TierPrice(Section):
 class Price(Section):
     """What a model costs, in US dollars for a million tokens, as text such as '0.15'."""
 
-    provider: Annotated[str, _PROVIDER] | None = None
+    provider: Annotated[str, DNS_LABEL] | None = None
     """The name of a provider. Absent: any."""
     model: ModelPattern
     """The name that the provider knows the model by; with `*` at its end, all names that begin so."""

@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from proofgate_schema.annotations import SET, Kubernetes
-from proofgate_schema.fields import Listed, Name, TenantName
+from proofgate_schema.annotations import SET
+from proofgate_schema.fields import DNS_LABEL, Listed, Name, TenantName
 from proofgate_schema.section import Section
 from proofgate_schema.static_fields import BodyFields
 from proofgate_schema.timeouts import ProviderTimeouts
@@ -38,10 +38,7 @@ class Provider(Section):
 
     name: Annotated[
         Name,
-        Kubernetes(
-            "names are DNS labels",
-            {"minLength": 1, "maxLength": 63, "pattern": r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"},
-        ),
+        DNS_LABEL,
     ]
     """Name that models refer to."""
     type: Literal["OpenAI", "AzureOpenAI", "Anthropic", "Gemini", "Bedrock", "VertexAI"]

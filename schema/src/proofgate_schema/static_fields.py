@@ -7,7 +7,7 @@ import re
 from typing import Annotated, Any
 
 from proofgate_schema.annotations import OPEN, Kubernetes
-from proofgate_schema.fields import of_files
+from proofgate_schema.fields import HEADER_NAME, of_files
 from proofgate_schema.reserved_fields import RESERVED_HEADERS, RESERVED_PREFIXES, is_read
 from proofgate_schema.section import Section
 
@@ -63,10 +63,7 @@ class ProviderHeader(Section):
     name: Annotated[
         str,
         of_files(_header_name),
-        Kubernetes(
-            "the name is that of a file in the workers as well",
-            {"minLength": 1, "maxLength": 64, "pattern": r"^[A-Za-z0-9]([-A-Za-z0-9_]*[A-Za-z0-9])?$"},
-        ),
+        HEADER_NAME,
     ]
     """Its name, for example OpenAI-Organization. None of credentials, of the connection, or that the workers
     write themselves."""

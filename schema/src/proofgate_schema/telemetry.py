@@ -7,8 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from proofgate_schema.annotations import Kubernetes
-from proofgate_schema.fields import Listed, MountedFile, keyed_by
+from proofgate_schema.fields import HEADER_NAME, Listed, MountedFile, keyed_by
 from proofgate_schema.section import Section
 from proofgate_schema.urls import BaseURL
 
@@ -36,10 +35,7 @@ class ExportHeader(Section):
     name: Annotated[
         str,
         AfterValidator(_header_name),
-        Kubernetes(
-            "the name is that of a file in the workers as well",
-            {"minLength": 1, "maxLength": 64, "pattern": r"^[A-Za-z0-9]([-A-Za-z0-9_]*[A-Za-z0-9])?$"},
-        ),
+        HEADER_NAME,
     ]
     """Its name, for example Authorization."""
 

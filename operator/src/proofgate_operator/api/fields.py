@@ -28,8 +28,6 @@ SET: dict[str, Any] = {"x-kubernetes-list-type": "set"}
 
 ResourceName = Annotated[str, Field(min_length=1, max_length=63, pattern=_DNS_LABEL)]
 ObjectName = Annotated[str, Field(min_length=1, max_length=253, pattern=_DNS_SUBDOMAIN)]
-#: A `*` at the end stands for the rest of any name.
-ModelName = Annotated[str, Field(min_length=1, max_length=96, pattern=r"^[-a-zA-Z0-9._:/@]+[*]?$")]
 LabelValue = Annotated[str, Field(max_length=63, pattern=r"^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$")]
 Labels = Annotated[dict[str, LabelValue], Field(max_length=16)]
 #: Bytes, in the API's notation.

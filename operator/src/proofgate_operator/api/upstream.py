@@ -1,4 +1,4 @@
-"""The parts of the spec that say where requests go: providers, and the models that they serve.
+"""The parts of the spec that say where requests go: providers, and through what they are reached.
 
 Workers take on a change of them while they run.
 """
