@@ -111,7 +111,7 @@ def test_the_overview_tells_a_log_that_was_removed_by_right(page: Browser) -> No
         const found = module.chains([], arguments[0]);
         return [found.querySelector('.stages').textContent, found.querySelector('.state').textContent];
     })"""
-    assert page.run(script, entries) == ["open 7head 7end 7removed 7", "removed by right"]
+    assert page.run(script, entries) == ["open 7head 7end 7removed 7", "removed after its retention"]
     assert page.run(script, entries[:2]) == ["open 7head 7", "going on"]
 
 

@@ -40,8 +40,8 @@ def test_a_swap_is_an_alarm_in_the_chart_and_in_the_tables(url: str, page: Brows
     assert [row[2] for row in windows] == ["1", "2", "3", "4"]
     assert [row[-1] for row in windows] == [
         "became the reference",
-        "as the reference",
-        "as the reference",
+        "like the reference",
+        "like the reference",
         "differs: entropy, opening",
     ]
     told = page.run("return [...document.querySelectorAll('.chart')].map((one) => one.getAttribute('aria-label'))")

@@ -348,7 +348,7 @@ def test_budgets_are_told_with_what_is_left_and_the_ring_says_what_its_table_doe
     assert set(used) == set(told) == {"acme", "globex"}
     tokens = told["acme"]["spent"]["day"]["tokens"]
     assert tokens > 0 and used["acme"][1] == f"{tokens} of 100,000" and used["acme"][2].endswith("of $25.000000")
-    assert used["acme"][3].endswith("of $40.000000") and used["acme"][4:] == ["600 requests a minute", "8 at once"]
+    assert used["acme"][3].endswith("of $40.000000") and used["acme"][4:] == ["600 requests per minute", "8 at once"]
     assert used["globex"][4:] == ["", ""]
     [[tenant, model, spent, month]] = cells(page, "section[aria-labelledby=models] table")
     assert (tenant, model, month) == ("acme", MODEL, "") and spent.endswith("of $15.000000")
