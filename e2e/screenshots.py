@@ -30,13 +30,13 @@ def _receipt(window: Browser, ledger: Explored, folder: Path) -> None:
         (folder / name).write_bytes(content)
         window.type(f"#{name}", str(folder / name))
     window.press_button("Check")
-    window.wait_for("Not shown: that the provider answered so", ".result")
+    window.wait_for("Not shown: that the provider sent this response", ".result")
 
 
 def sign_in(window: Browser, url: str, view: str, key: str) -> None:
     """Opens a view as the reader whose key this is."""
     window.open(f"{url}/{view}")
-    window.wait_for("Your key as a reader")
+    window.wait_for("Your reader key")
     window.type("#reader-key", key)
     window.press_button("Sign in")
     window.wait_for("Signed in as")
@@ -56,7 +56,7 @@ def _readers(folder: Path) -> None:
         _write("explorer-exchanges.png", window.screenshot())
         window.see(1100, 760)
         window.open(f"{ledger.url}/#/tenants")
-        window.wait_for("A tenant lives on the shard")
+        window.wait_for("The shards that served a tenant")
         _write("explorer-tenants.png", window.screenshot())
 
 
@@ -66,11 +66,11 @@ def _places(folder: Path) -> None:
     with living(folder / "ledger") as url, browser(folder / "window") as window:
         window.see(1100, 900)
         sign_in(window, url, "#/budgets", READERS["officer"])
-        window.wait_for("Where they live")
+        window.wait_for("Placement")
         _write("explorer-budgets.png", window.screenshot())
         window.see(1100, 820, dark=True)
         window.open(f"{url}/#/budgets")
-        window.wait_for("Where they live")
+        window.wait_for("Placement")
         window.run("document.getElementById('ring').scrollIntoView()")
         _write("explorer-ring.png", window.screenshot())
 
@@ -99,7 +99,7 @@ def main() -> None:
         with explored(folder / "ledger") as ledger, browser(folder / "window") as window:
             window.see(1100, 760)
             window.open(f"{ledger.url}/")
-            window.wait_for("No witness is asked")
+            window.wait_for("No witness is configured")
             _write("explorer-overview.png", window.screenshot())
             window.see(1100, 900, dark=True)
             window.open(f"{ledger.url}/#/tree/5")

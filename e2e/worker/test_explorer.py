@@ -19,11 +19,11 @@ from e2e.reading import failures
 #: Each view, and what stands in it once it is whole.
 VIEWS = {
     "": "Witnesses",
-    "#/findings": "Nothing was found",
+    "#/findings": "There are no findings",
     "#/tree": "Verified: entry",
     "#/receipt": "Nothing is uploaded",
-    "#/exchanges": "Your key as a reader",
-    "#/witnesses": "No witness is asked",
+    "#/exchanges": "Your reader key",
+    "#/witnesses": "No witness is configured",
     "#/keys": "proves nothing by itself",
 }
 HOSTILE = "<img src=x onerror=\"document.title='taken'\"><script>document.title='taken'</script>"
@@ -92,7 +92,7 @@ def test_every_view_is_readable_in_both_schemes_and_sizes_without_a_complaint(le
 
 def test_the_overview_tells_the_verdict_the_shards_and_their_logs_in_order(ledger: Explored, page: Browser) -> None:
     page.open(f"{ledger.url}/")
-    told = page.wait_for("No witness is asked")
+    told = page.wait_for("No witness is configured")
     assert "Nothing found" in told and "Shard 0" in told and "Shard 1" in told
     shards = page.run(
         """return [...document.querySelectorAll('.shard')].map((shard) =>
@@ -100,7 +100,7 @@ def test_the_overview_tells_the_verdict_the_shards_and_their_logs_in_order(ledge
     )
     assert [len(logs) for logs in shards] == [3, 2]
     assert all("end" in log and "ended" in log for log in [*shards[0], shards[1][1]])
-    assert "going on" in shards[1][0] and "open" in shards[1][0]
+    assert "active" in shards[1][0] and "open" in shards[1][0]
 
 
 def test_the_overview_tells_a_log_that_was_removed_by_right(page: Browser) -> None:
@@ -111,7 +111,7 @@ def test_the_overview_tells_a_log_that_was_removed_by_right(page: Browser) -> No
         const found = module.chains([], arguments[0]);
         return [found.querySelector('.stages').textContent, found.querySelector('.state').textContent];
     })"""
-    assert page.run(script, entries) == ["open 7head 7end 7removed 7", "removed by right"]
+    assert page.run(script, entries) == ["open 7head 7end 7removed 7", "removed after its retention"]
     assert page.run(script, entries[:2]) == ["open 7head 7", "going on"]
 
 
@@ -127,14 +127,14 @@ def test_an_auditor_that_has_not_looked_or_found_something_says_so_first(between
     between.changes["/status"] = json_with(lambda told: told.update(last_poll=0, checkpoint=""))
     between.changes["/heads"] = json_with(lambda told: told.update(shards=[]))
     window.open(f"{between.url}/")
-    assert "No shard has a signed log yet" in window.wait_for("It has not looked yet")
+    assert "No shard has a signed log yet" in window.wait_for("The first check has not finished")
     between.changes = {"/findings": json_with(lambda told: told["findings"].append(finding))}
     window.open(f"{between.url}/")
     told = window.wait_for("The ledger is diverged")
     assert told.index("two logs") < told.index("Shards")
     between.changes = {"/status": json_with(lambda told: told.update(poll_age_seconds=120.0))}
     window.open(f"{between.url}/")
-    assert "2 minutes ago" in window.wait_for("It has stopped looking")
+    assert "2 minutes ago" in window.wait_for("The auditor has stopped checking")
 
 
 def test_an_entry_is_verified_in_the_browser_and_its_bundle_by_the_command_lines_verifier(
@@ -157,7 +157,7 @@ def test_an_entry_is_verified_in_the_browser_and_its_bundle_by_the_command_lines
     page.press_button("Use this key")
     page.wait_for("You gave this one, and this server offers the same")
     page.open(f"{ledger.url}/#/tree/2")
-    assert "Under the key that you gave." in page.wait_for("Verified: entry 2 is in the tree")
+    assert "Verified with the key that you gave." in page.wait_for("Verified: entry 2 is in the tree")
     assert page.complaints() == []
 
 
@@ -213,7 +213,7 @@ def test_a_browser_that_comes_back_sees_that_the_log_went_on_from_what_it_keeps(
     ledger: Explored, between: StandIn, window: Browser
 ) -> None:
     window.open(f"{between.url}/#/tree")
-    window.wait_for("It is the first that this browser keeps")
+    window.wait_for("It is the first checkpoint that this browser stores")
     before = fetch(f"{ledger.url}/checkpoint")
     size = int(before.split("\n")[1])
     ask_and_wait(ledger.gateway, 1)
@@ -225,7 +225,7 @@ def test_a_browser_that_comes_back_sees_that_the_log_went_on_from_what_it_keeps(
     window.wait_for(f"One history: {size} entries")
     window.run("document.querySelector('#older').value = 'no note'")
     window.press_button("Compare", "section[aria-labelledby=compare] > ")
-    window.wait_for("It is not shown that this is one history")
+    window.wait_for("Consistency is not shown")
     assert window.text("#alarms") == ""
 
 
@@ -233,17 +233,17 @@ def test_a_browser_that_comes_back_to_another_history_says_so_loudly_on_every_vi
     ledger: Explored, between: StandIn, window: Browser
 ) -> None:
     window.open(f"{between.url}/#/tree")
-    window.wait_for("It is the first that this browser keeps")
+    window.wait_for("It is the first checkpoint that this browser stores")
     kept = json.loads(
         window.run("return localStorage.getItem(Object.keys(localStorage).find((one) => /points/.test(one)))")
     )
     forged = ledger.signed_by_the_auditor(int(kept[0]["size"]), bytes(32))
     between.changes["/checkpoint"] = lambda _: forged.encode()
     window.open(f"{between.url}/#/tree")
-    window.wait_for("contradicts what this browser has kept", "#alarms")
+    window.wait_for("contradicts a checkpoint that this browser stored", "#alarms")
     between.changes.clear()
     window.open(f"{between.url}/#/receipt")
-    assert "alone show it to anybody" in window.wait_for("equivocation", "#alarms")
+    assert "Anyone with the key can verify" in window.wait_for("equivocation", "#alarms")
     window.press_button("Download both checkpoints", "#alarms")
     evidence = window.downloads / "contradiction.checkpoints"
     window.wait(evidence.exists, "the evidence")
@@ -253,7 +253,7 @@ def test_a_browser_that_comes_back_to_another_history_says_so_loudly_on_every_vi
     assert told[0]["size"] == told[1]["size"] and told[0]["root"] != told[1]["root"]
     assert failures(window) == []
     # A shorter log than before is told as well.
-    window.press_button("Forget this", "#alarms")
+    window.press_button("Dismiss", "#alarms")
     between.changes["/checkpoint"] = lambda _: ledger.signed_by_the_auditor(3, bytes(32)).encode()
     window.open(f"{between.url}/#/tree")
     window.wait_for("set_back", "#alarms")
@@ -271,7 +271,7 @@ def test_a_receipt_is_checked_with_its_bodies_and_nothing_of_it_is_sent(
     loaded = "return performance.getEntriesByType('resource').map((one) => new URL(one.name).pathname)"
     page.run("performance.clearResourceTimings()")
     page.press_button("Check")
-    told = page.wait_for("Not shown: that the provider answered so", ".result")
+    told = page.wait_for("Not shown: that the provider sent this response", ".result")
     assert told.startswith("Verified\n") and "does not hold" not in told
     assert "the file is the request that was recorded, byte for byte" in told
     assert set(page.run(loaded)) <= {"/explorer/verifier.wasm", "/explorer/verifier-worker.js", "/explorer/wasm.js"}
@@ -307,15 +307,15 @@ def test_a_receipt_of_which_a_byte_is_changed_or_that_is_none_is_not_verified(
 
 def test_an_auditor_that_answers_no_readers_says_what_would_make_it(ledger: Explored, page: Browser) -> None:
     page.open(f"{ledger.url}/#/tenants")
-    page.wait_for("Your key as a reader")
+    page.wait_for("Your reader key")
     page.type("#reader-key", "a-reader-key")
     page.key(ENTER)
-    assert "spec.auditor.index with readersSecretRef" in page.wait_for("answers no readers")
+    assert "spec.auditor.index with readersSecretRef" in page.wait_for("serves no readers")
 
 
 def test_the_page_is_used_by_keyboard_alone(ledger: Explored, page: Browser) -> None:
     page.open(f"{ledger.url}/")
-    page.wait_for("No witness is asked")
+    page.wait_for("No witness is configured")
     seen = []
     for _ in range(11):
         page.key(TAB)
@@ -332,9 +332,9 @@ def test_the_page_is_used_by_keyboard_alone(ledger: Explored, page: Browser) -> 
         "Witnesses",
         "Keys",
     ]
-    assert seen == ["To the content", *views]
+    assert seen == ["Skip to the content", *views]
     page.open(f"{ledger.url}/#/findings")
-    page.wait_for("Nothing was found")
+    page.wait_for("There are no findings")
     for _ in range(4):
         page.key(TAB)
     page.key(ENTER)

@@ -40,13 +40,13 @@ def test_a_swap_is_an_alarm_in_the_chart_and_in_the_tables(url: str, page: Brows
     assert [row[2] for row in windows] == ["1", "2", "3", "4"]
     assert [row[-1] for row in windows] == [
         "became the reference",
-        "as the reference",
-        "as the reference",
+        "like the reference",
+        "like the reference",
         "differs: entropy, opening",
     ]
     told = page.run("return [...document.querySelectorAll('.chart')].map((one) => one.getAttribute('aria-label'))")
     entropy = float(windows[0][4]), float(windows[3][4])
-    assert f"Entropy, bits a token: 4 windows from {entropy[0]:.3g} to {entropy[1]:.3g}, 1 alarm" in told
+    assert f"Entropy, bits per token: 4 windows from {entropy[0]:.3g} to {entropy[1]:.3g}, 1 alarm" in told
     assert any(one.startswith("Length, tokens: 4 windows") and one.endswith("0 alarms") for one in told)
     marks = "return document.querySelectorAll('.chart .alarm-mark').length"
     assert page.run(marks) == 1
@@ -64,7 +64,7 @@ def test_a_reader_of_another_tenant_sees_none_of_it(url: str, page: Browser) -> 
     page.run("sessionStorage.clear()")
     page.open("about:blank")
     sign_in(page, url, "#/analysis", READERS["acme's"])
-    assert "acme" not in page.wait_for("Nothing of an analysis is recorded here")
+    assert "acme" not in page.wait_for("No analysis is recorded here")
 
 
 CEILING = "return import('/explorer/chart.js').then((module) => arguments[0].map(module.ceiling))"

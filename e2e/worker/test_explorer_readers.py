@@ -54,7 +54,7 @@ def between(ledger: Indexed) -> Iterator[StandIn]:
 
 def sign_in(page: Browser, url: str, reader: str, view: str = "#/exchanges") -> None:
     page.open(f"{url}/{view}")
-    page.wait_for("Your key as a reader")
+    page.wait_for("Your reader key")
     page.type("#reader-key", READERS[reader])
     page.press_button("Sign in")
     page.wait_for(f"Signed in as {reader}")
@@ -82,19 +82,19 @@ def test_a_reader_signs_in_with_a_key_that_stays_in_the_tab_and_is_in_no_address
     ledger: Indexed, page: Browser
 ) -> None:
     page.open(f"{ledger.url}/#/exchanges")
-    page.wait_for("Your key as a reader")
+    page.wait_for("Your reader key")
     assert "acme" not in page.text()
     for key in (KEYS["acme"], "two words", "schlüssel"):
         page.type("#reader-key", key)
         page.press_button("Sign in")
-        page.wait_for("key of no reader")
+        page.wait_for("belongs to no reader")
     page.complaints()
     sign_in(page, ledger.url, "officer")
     kept = "return [location.href, JSON.stringify(localStorage), document.cookie].join(' ')"
     assert READERS["officer"] not in page.run(kept)
     assert READERS["officer"] in page.run("return JSON.stringify(sessionStorage)")
     page.press_button("Sign out")
-    page.wait_for("Your key as a reader")
+    page.wait_for("Your reader key")
     assert page.run("return sessionStorage.length") == 0
     assert READERS["officer"] not in json.dumps(ledger.reads())
     assert page.complaints() == []
@@ -114,7 +114,7 @@ def test_exchanges_are_listed_the_newest_first_and_found_by_filters(ledger: Inde
     assert "rule=staff" in page.run("return location.hash")
     page.type("#filter-rule", "nothing")
     page.key(ENTER)
-    page.wait_for("No exchange is found that is so")
+    page.wait_for("No exchange matches these filters")
     page.type("#filter-rule", "")
     page.type("#filter-session", SAID["session"])
     page.key(ENTER)
@@ -133,13 +133,13 @@ def test_exchanges_are_listed_the_newest_first_and_found_by_filters(ledger: Inde
 
 def test_a_tenants_reader_sees_its_own_alone(ledger: Indexed, page: Browser) -> None:
     sign_in(page, ledger.url, "acme's")
-    assert "who sees acme alone" in page.text()
+    assert "who sees only acme" in page.text()
     assert {row[1] for row in cells(page, "table.wide")} == {"acme"}
     assert page.run("return document.querySelector('#filter-tenant')") is None
     page.open(f"{ledger.url}/#/exchange/{ledger.ids['globex']}")
     page.wait_for("no such exchange for you")
     page.open(f"{ledger.url}/#/tenants")
-    page.wait_for("A tenant lives on the shard")
+    page.wait_for("The shards that served a tenant")
     assert [row[0] for row in cells(page, "table.wide")] == ["acme"]
 
 
@@ -297,7 +297,7 @@ def test_what_a_hostile_writer_put_into_records_is_shown_as_text_and_what_is_mis
     sign_in(window, between.url, "officer")
     for view in ("#/exchanges", "#/tenants", "#/budgets", "#/analysis"):
         window.open(f"{between.url}/{view}")
-        assert HOSTILE in window.wait_for("The index does not go on")
+        assert HOSTILE in window.wait_for("The index has stopped")
         assert window.run("return document.title").endswith("Proofgate auditor")
         assert window.run("return document.querySelectorAll('main img, main script').length") == 0
 
@@ -314,7 +314,7 @@ def test_tenants_are_told_with_their_totals_and_the_shards_that_recorded_them(le
     page.click("table.wide a")
     page.wait(lambda: {row[1] for row in cells(page, "table.wide")} == {"acme"}, "the tenant's exchanges")
     page.open(f"{ledger.url}/#/tenants/since=2001-01-01&until=2001-01-02")
-    page.wait_for("No tenant has an exchange in this time")
+    page.wait_for("No tenant has an exchange in this time range")
     assert page.complaints() == []
 
 
@@ -325,7 +325,7 @@ def test_tenants_of_an_index_that_keeps_fewer_days_than_a_week_are_told(ledger: 
             catalogue.execute("INSERT INTO meta VALUES ('pruned_before', ?)", (first,))
         try:
             sign_in(page, ledger.url, "officer", "#/tenants")
-            page.wait_for("A tenant lives on the shard")
+            page.wait_for("The shards that served a tenant")
             assert {"acme", "globex"} <= {row[0] for row in cells(page, "table.wide")}
         finally:
             with catalogue:
@@ -342,13 +342,13 @@ def test_budgets_are_told_with_what_is_left_and_the_ring_says_what_its_table_doe
         request_id = say(ledger.gateway, "hi", tenant)
         wait_until(partial(is_indexed, ledger, request_id), PATIENCE, "what was used today is in the index")
     sign_in(page, ledger.url, "officer", "#/budgets")
-    page.wait_for("Where they live")
+    page.wait_for("Placement")
     used = {row[0]: row for row in cells(page, "section[aria-labelledby=used] table")}
     told = {of["tenant"]: of for of in ledger.rows(path="budgets", name="tenants")}
     assert set(used) == set(told) == {"acme", "globex"}
     tokens = told["acme"]["spent"]["day"]["tokens"]
     assert tokens > 0 and used["acme"][1] == f"{tokens} of 100,000" and used["acme"][2].endswith("of $25.000000")
-    assert used["acme"][3].endswith("of $40.000000") and used["acme"][4:] == ["600 requests a minute", "8 at once"]
+    assert used["acme"][3].endswith("of $40.000000") and used["acme"][4:] == ["600 requests per minute", "8 at once"]
     assert used["globex"][4:] == ["", ""]
     [[tenant, model, spent, month]] = cells(page, "section[aria-labelledby=models] table")
     assert (tenant, model, month) == ("acme", MODEL, "") and spent.endswith("of $15.000000")
@@ -370,7 +370,7 @@ def test_budgets_are_told_with_what_is_left_and_the_ring_says_what_its_table_doe
 
 def test_a_tenants_reader_finds_itself_alone_on_the_ring(ledger: Indexed, page: Browser) -> None:
     sign_in(page, ledger.url, "acme's", "#/budgets")
-    page.wait_for("Where they live")
+    page.wait_for("Placement")
     assert [row[1] for row in cells(page, ".living table")] == ["acme"] and "globex" not in page.text()
     assert page.run("return document.querySelectorAll('.ring .tenant').length") == 1
 
@@ -427,8 +427,8 @@ def test_every_view_of_a_reader_is_readable_in_both_schemes_and_sizes(ledger: In
     views = {
         "#/exchanges": "Following",
         f"#/exchange/{ledger.ids['second attempt']}": "Verified: the ledger's key signed",
-        "#/tenants": "A tenant lives on the shard",
-        "#/budgets": "Where they live",
+        "#/tenants": "The shards that served a tenant",
+        "#/budgets": "Placement",
         "#/analysis": "spec.analysis: {}",
         "#/witnesses": "On the published checkpoint",
     }
@@ -473,7 +473,7 @@ def test_a_reader_whose_key_is_taken_away_sees_nothing_any_more(ledger: Indexed,
 
 def test_signing_in_and_following_need_no_mouse(ledger: Indexed, page: Browser) -> None:
     page.open(f"{ledger.url}/#/exchanges")
-    page.wait_for("Your key as a reader")
+    page.wait_for("Your reader key")
     page.type("#reader-key", READERS["officer"])
     page.key(ENTER)
     page.wait_for("Following")

@@ -24,7 +24,7 @@ def explained(message: str) -> str:
 
 
 def verdict(report: dict[str, Any], key: str | None) -> str | None:
-    """The verdict on a ledger that says itself that others sign it, and of which nothing else is invalid.
+    """The verdict on a ledger that another key signs and that is otherwise valid.
 
     None where that is not so."""
     logs = report.get("incarnations", [])

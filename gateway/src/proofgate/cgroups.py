@@ -22,7 +22,7 @@ _MOUNT = re.compile(
 
 @dataclass(frozen=True)
 class Cpus:
-    """What a process gets of the machine's CPUs; None where the kernel does not tell."""
+    """The CPU quota of a process; None where the kernel does not report one."""
 
     #: Numbers of the CPUs that it may run on.
     effective: tuple[int, ...]

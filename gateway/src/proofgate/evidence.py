@@ -1,4 +1,4 @@
-"""What reads evidence: prove, verify and fsck. None of them needs a running worker.
+"""Reads evidence: prove, verify and fsck. None of them needs a running worker.
 
 Evidence is written and checked as the stored bytes: nothing here parses a record and prints it again.
 """
@@ -180,12 +180,12 @@ def reveal_from_ledger(
 
 
 def no_shred_key(key: str) -> str:
-    """What to say of a salt whose shred key is not at hand."""
+    """The message for a salt whose shred key is missing."""
     return f"its salt needs the shred key {key}, which is missing [shred_key_missing]"
 
 
 def unreadable_salt(why: str) -> str:
-    """What to say of a salt that cannot be read."""
+    """The message for a salt that cannot be read."""
     return f"its salt cannot be read, so it cannot prove a body: {why}"
 
 
@@ -273,7 +273,7 @@ def _is_unread_alone(report: dict[str, Any]) -> bool:
 
 
 def read_verifying_key(text: str) -> str:
-    """A verifying key, given as text (`name+hash+base64`) or as the file that holds it.
+    """A verifying key, given as text (`name+hash+base64`) or as a file with it.
 
     Behind the key may stand statements by which keys follow each other; they are part of the answer.
 

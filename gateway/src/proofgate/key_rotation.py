@@ -1,4 +1,4 @@
-"""Gives a key a successor: a new key, and the statement by which it follows the old one, signed by both."""
+"""Rotates a key: creates a new key, and a statement of succession that both keys sign."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ VERIFYING_KEY_FILE = "verifying-key"
 
 
 class KeyFileError(Exception):
-    """A key cannot be made, read or written. Says what to do."""
+    """A key cannot be created, read or written. The message says what to do."""
 
 
 def write_key_pair(name: str, directory: Path, *, witness: bool = False) -> str:

@@ -297,7 +297,7 @@ def sample_of(schema: dict[str, Any]) -> Any:
 
 
 def picture_in_url(url: object) -> str | None:
-    """What a data URL holds."""
+    """The content of a data URL."""
     if not isinstance(url, str) or not url.startswith("data:"):
         return None
     kind, _, data = url.removeprefix("data:").partition(";base64,")

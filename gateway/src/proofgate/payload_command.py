@@ -1,4 +1,4 @@
-"""The command `payload show`: what was stored of an exchange, for whoever holds the keys to it."""
+"""The command `payload show`: shows the stored bodies of an exchange to holders of its keys."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
 
 
 def show(options: argparse.Namespace) -> int:
-    """Writes one body, or tells of both whether they are there."""
+    """Writes one body, or lists which bodies are stored."""
     if options.out is not None and options.body is None:
         raise EvidenceError("--out is for one body: give --request or --response as well")
     key = read_verifying_key(options.key)

@@ -1,4 +1,4 @@
-"""`proofgate policy`: testing rules, listing them, and asking what they make of a text."""
+"""`proofgate policy`: tests and lists rules, and evaluates a text or a request."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def rules(options: argparse.Namespace) -> int:
 
 
 def check(options: argparse.Namespace) -> int:
-    """Shows what the policy makes of one text."""
+    """Evaluates one text with the policy, and prints the verdict."""
     try:
         settings = load_settings(options.config)
     except InvalidConfigError as error:
@@ -121,7 +121,7 @@ def check(options: argparse.Namespace) -> int:
 
 
 def _check_request(options: argparse.Namespace, settings: Settings) -> int:
-    """Shows what the policy makes of a request, message by message."""
+    """Evaluates a request with the policy, and prints the verdict on each message."""
     try:
         body = sys.stdin.buffer.read() if options.request == "-" else Path(options.request).read_bytes()
     except OSError as error:
@@ -154,7 +154,7 @@ def _check_request(options: argparse.Namespace, settings: Settings) -> int:
 
 
 def _guarded_calls(settings: Settings, name: str | None, place: str) -> str:
-    """What becomes of calls in the answer, by the plan of a tenant or its own terms; empty if nothing."""
+    """The decision on calls in the response, by the tenant's plan or own terms; empty if none."""
     tenant = next((tenant for tenant in settings.tenants if tenant.name == name), None)
     plan = next((plan for plan in settings.plans if tenant and plan.name == tenant.plan), None)
     terms = plan or tenant

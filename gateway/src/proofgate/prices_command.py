@@ -29,7 +29,7 @@ _HEADINGS = ("input", "cached", "cache write", "for an hour", "audio in", "outpu
 
 
 def show(options: argparse.Namespace) -> int:
-    """Lists the price that holds for each model."""
+    """Lists the price that applies to each model."""
     try:
         settings = load_settings(options.config)
         at = time.time_ns() // 1000 if options.at is None else _midnight(options.at)

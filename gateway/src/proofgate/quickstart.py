@@ -34,7 +34,7 @@ _PRIVATE_FOLDER = 0o700
 
 
 class QuickstartError(Exception):
-    """The folder cannot be made or used. Says what to do."""
+    """The folder cannot be created or used. The message says what to do."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Second:
 
 @dataclass(frozen=True)
 class Setup:
-    """Whose models to serve, and where. The configuration's own rules hold for every value."""
+    """The provider, models and addresses. The configuration's own rules apply to every value."""
 
     base_url: str = OPENAI
     provider_key: str | None = None
@@ -85,7 +85,7 @@ def create(folder: Path, setup: Setup) -> None:
 
 
 def configure(folder: Path, setup: Setup) -> None:
-    """Writes the providers' keys and the configuration anew; the folder's other keys and its ledger stay.
+    """Rewrites the providers' keys and the configuration; keeps the folder's other keys and its ledger.
 
     Raises QuickstartError when a worker could not use it.
     """

@@ -70,7 +70,7 @@ def add(command: Callable[..., argparse.ArgumentParser], address: Callable[[str]
 
 
 def run(options: argparse.Namespace) -> int:
-    """Makes the folder and tells what to do with it."""
+    """Creates the folder and prints the next commands."""
     folder: Path = options.directory
     variable = options.key_env or (PROVIDER_KEY_VARIABLE if options.base_url == OPENAI else None)
     key = os.environ.get(variable) if variable else None

@@ -1,4 +1,4 @@
-"""The command `receipt`, and what `verify` says of the file that it writes."""
+"""The command `receipt`, and how `verify` checks the file that it writes."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def run_verify(options: argparse.Namespace) -> int:
-    """Checks a receipt, and says in words what that shows and what it does not."""
+    """Checks a receipt, and prints what is shown and what is not."""
     key = read_verifying_key(options.key)
     bodies = {"request": options.request, "response": options.response}
     digests = {name: _digest(path) for name, path in bodies.items() if path is not None}

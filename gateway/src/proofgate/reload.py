@@ -1,4 +1,4 @@
-"""Hot reload: a worker takes on a changed configuration whole, or keeps the one it has and says why.
+"""Hot reload: a worker applies a changed configuration atomically, or keeps its own and reports why.
 
 What it keeps is the configuration file. The files that this one names are taken on as they are now: a key
 that was taken away must not wait for somebody to mend a rule.

@@ -50,7 +50,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Asks, shows, and tells by the exit code whether all is well."""
+    """Queries and prints the status; the exit code reports whether everything is ready."""
     if options.admin and (options.name or options.context):
         return fail("--admin cannot be combined with GATEWAY or --context", EXIT_USAGE)
     if options.token_file and not (options.admin or options.name):

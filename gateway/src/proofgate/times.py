@@ -81,7 +81,7 @@ class Step:
 
 
 class SteadyClock:
-    """The time, for whoever measures durations by it: it never stands still.
+    """A clock for measuring durations: it always advances.
 
     When the system's clock is set back by an hour at most, this one goes on ahead of it by the monotonic
     clock, at three fourths of its pace until both agree. Further back, and forward, it follows at once. A

@@ -147,7 +147,7 @@ def _positive(text: str) -> float:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Looks once, or follows until a signal."""
+    """Checks once, or audits until a signal."""
     from proofgate.auditor.watch import Watch
     from proofgate.auditor.witnesses import PolicyUrlError, Witnesses, check_urls
     from proofgate.key_statements import among, of_the_line

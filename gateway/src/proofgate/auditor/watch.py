@@ -42,7 +42,7 @@ class Outlet(Protocol):
         """Ends, without being waited for."""
 
     def findings(self) -> list[dict[str, Any]]:
-        """What is wrong with it, as the core tells findings."""
+        """The findings, in the core's form."""
 
 
 @dataclass
@@ -198,7 +198,7 @@ class Watch:
         return max(0.0, time.monotonic() - since) if size > self.published() else 0.0
 
     def witnesses(self) -> list[dict[str, Any]]:
-        """How the witnesses of the policy stand."""
+        """The status of the policy's witnesses."""
         standing: list[dict[str, Any]] = json.loads(self.auditor.witnesses())
         return standing
 

@@ -10,7 +10,7 @@ from proofgate.auditor.worker_files import LOOK_SECONDS
 
 
 def add_arguments(parser: argparse.ArgumentParser, source: argparse._MutuallyExclusiveGroup) -> None:
-    """Adds the arguments; those in `source` stand in the place of a ledger that is mounted."""
+    """Adds the arguments; those in `source` replace a mounted ledger."""
     source.add_argument(
         "--worker",
         action="append",

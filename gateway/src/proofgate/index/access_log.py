@@ -82,7 +82,7 @@ def parts(directory: Path) -> dict[int, list[Part]]:
 
 
 class NoRoomError(OSError):
-    """The part of the log that somebody may fill is full. Says which, and what to do."""
+    """A reader's part of the log is full. The message says which part, and what to do."""
 
     def __init__(self, message: str) -> None:
         super().__init__(errno.EDQUOT, message)

@@ -1,4 +1,4 @@
-"""What tenants may use, what the records say that they used, and the shard that each lives on.
+"""The limits of tenants, their recorded use, and the shard of each.
 
 What they may use stands in the configuration that is archived beside the ledger; which one is in force the
 signed records say. What they used is added up from the index.

@@ -13,7 +13,7 @@ from proofgate.index.filter import Filter
 
 
 class ExportContradictedError(Exception):
-    """The export is not what it says, or not what was signed."""
+    """The export contradicts its manifest, or what was signed."""
 
 
 @dataclass
@@ -84,7 +84,7 @@ def hold_against(
 
 
 def compare_claims(manifest: dict[str, Any], checked: Checked) -> None:
-    """Holds what the manifest says of kinds, logs and tenants against the records."""
+    """Compares the manifest's claims about kinds, logs and tenants with the records."""
     if "counts" in manifest:
         hold_against(manifest["counts"], checked.counts.told(), WORDS, checked)
         if manifest["left_out"] != left_out(Filter(**manifest["filter"])):

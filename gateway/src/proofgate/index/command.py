@@ -130,7 +130,7 @@ def read_filter(options: argparse.Namespace) -> Filter:
 
 
 def told(error: IndexUnusableError) -> int:
-    """Says why an index or a question cannot be used, and returns the exit code."""
+    """Reports why an index or a query cannot be used, and returns the exit code."""
     return fail(f"{error} [{error.code}]", EXIT_USAGE if error.code in _QUESTIONS else EXIT_FAILED)
 
 
@@ -148,7 +148,7 @@ def require_apart(index: Path, ledger: Path, *, same_volume: bool) -> str | None
 
 
 def run(options: argparse.Namespace) -> int:
-    """Brings an index up to date, once or until a signal."""
+    """Updates an index, once or until a signal."""
     from proofgate.index.follow import Indexer
     from proofgate.index.schema import day_name
     from proofgate.index.writer import Writer

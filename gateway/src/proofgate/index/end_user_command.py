@@ -1,4 +1,4 @@
-"""The command `end-user`: under which pseudonyms records name an end user."""
+"""The command `end-user`: prints the pseudonyms of an end user in records."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ class _File:
         self.bytes += len(content)
 
     def told(self) -> dict[str, Any]:
-        """What the manifest says of it."""
+        """The entry in the manifest."""
         return {"bytes": self.bytes, "sha256": self._digest.hexdigest()}
 
     def close(self) -> None:

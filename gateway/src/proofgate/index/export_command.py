@@ -1,4 +1,4 @@
-"""The commands `export` and `verify-export`: their arguments, and what they say."""
+"""The commands `export` and `verify-export`: their arguments and output."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def verify(options: argparse.Namespace) -> int:
-    """Checks an export, and says in words what that shows and what it does not."""
+    """Checks an export, and prints what is shown and what is not."""
     from proofgate.index import verify_export
     from proofgate.index.checked_export import ExportContradictedError
 

@@ -41,7 +41,7 @@ WHERE tenant = (SELECT id FROM text WHERE text = ?) AND log = ? AND tenant_seq =
 
 @dataclass(frozen=True)
 class Row:
-    """One exchange, and where its records stand."""
+    """One exchange, and the positions of its records."""
 
     facts: dict[str, Any]
     place: tuple[int, int, int]

@@ -22,7 +22,7 @@ _MOST_BYTES = 1 << 20
 
 
 class ReadersError(Exception):
-    """The file of readers cannot be used. Says what to do."""
+    """The file of readers cannot be used. The message says what to do."""
 
     code = "readers_unusable"
 

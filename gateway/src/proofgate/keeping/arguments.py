@@ -1,4 +1,4 @@
-"""What the commands of a keeper have in common: times, durations, keys, the state."""
+"""Shared arguments of the retention commands: times, durations, keys, the state."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Why(NamedTuple):
 
 
 class UsageError(Exception):
-    """What was given cannot be used; the text says why."""
+    """An argument cannot be used; the message says why."""
 
 
 def days(text: str) -> int:
@@ -81,7 +81,7 @@ def now() -> int:
 
 
 def told(microseconds: int) -> str:
-    """A time for a person."""
+    """A time as text."""
     try:
         read = datetime.datetime.fromtimestamp(microseconds // _MICROSECONDS, datetime.UTC)
     except (OverflowError, ValueError, OSError):

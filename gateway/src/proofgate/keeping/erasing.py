@@ -1,4 +1,4 @@
-"""The command `erase`: salts are destroyed, so that what was said tells nothing any more."""
+"""The command `erase`: destroys salts, so that commitments reveal nothing."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _erase(options: argparse.Namespace) -> Logs:
 
 
 def lines(logs: Logs, *, done: bool) -> Iterator[str]:
-    """What a person is told of salts in logs."""
+    """The printed lines about salts in logs."""
     for log in logs:
         match log["action"]:
             case "erase":

@@ -1,4 +1,4 @@
-"""The command `hold`: what must stay, whatever a policy or a request says."""
+"""The command `hold`: legal holds, which override every retention plan and erasure request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The plan of a keeper: how long records are kept, and what must stay, as a manifest says it.
+"""The plan of a retention job: the retention of records, and the holds, as in a manifest.
 
 What a plan does to the state is decided here, and nothing is changed.
 """

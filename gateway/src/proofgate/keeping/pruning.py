@@ -87,13 +87,13 @@ def _prune(options: argparse.Namespace) -> Logs:
 
 
 def exit_code(logs: Logs) -> int:
-    """Not 0 where a log stays of which something cannot be read or believed."""
+    """The exit code: not 0 if a remaining log has something that cannot be read or trusted."""
     codes = {reason["code"] for log in logs if log["action"] == "stay" for reason in log["reasons"]}
     return EXIT_UNREADABLE if codes & _SPOILED else EXIT_OK
 
 
 def lines(logs: Logs, *, done: bool) -> Iterator[str]:
-    """What a person is told of logs."""
+    """The printed lines about logs."""
     words = {"remove": "removed" if done else "goes", "finish": "finished" if done else "will be finished"}
     for log in logs:
         held = (

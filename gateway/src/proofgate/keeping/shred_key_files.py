@@ -23,7 +23,7 @@ MOST_KEYS = 64
 
 
 class ShredKeysError(Exception):
-    """Keys cannot be read, added or removed; the text says why and repeats nothing of them."""
+    """Keys cannot be read, added or removed; the message says why and contains no key."""
 
 
 def rotated(text: str) -> str:

@@ -1,4 +1,4 @@
-"""The command `shred`: a tenant's keys are destroyed, so that no copy of the ledger opens what was said."""
+"""The command `shred`: destroys a tenant's keys, so that no copy of the ledger reveals its bodies."""
 
 from __future__ import annotations
 

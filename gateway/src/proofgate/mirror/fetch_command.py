@@ -1,4 +1,4 @@
-"""The command `mirror-fetch`: brings what a mirror holds back to a directory that `fsck --mirror` reads."""
+"""The command `mirror-fetch`: restores logs from a mirror to a directory that `fsck --mirror` reads."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Fetches the logs; of one that was removed by right, and is not there as a whole, what stays of it."""
+    """Fetches the logs; of a removed log that is not complete, fetches what remains."""
     from proofgate.mirror.places import PlaceError, parse
     from proofgate.mirror.target import MirrorError, Target
 

@@ -20,7 +20,7 @@ _MOST_DAYS = 36_500
 
 
 class PlaceError(ValueError):
-    """It names no mirror. Says what to write."""
+    """The text is not a mirror's address. The message says what to write."""
 
 
 def parse(text: str) -> Target:

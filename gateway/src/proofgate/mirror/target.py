@@ -15,7 +15,7 @@ CHUNK = 1 << 18
 
 
 class MirrorError(Exception):
-    """A mirror does not take anything now, or cannot be read. Says why, without a secret."""
+    """A mirror cannot be written or read now. The message says why, without a secret."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -23,7 +23,7 @@ class MirrorError(Exception):
 
 
 class ConflictError(Exception):
-    """Something else stands in the place of a piece. The message is the key."""
+    """Another object has the key of a piece. The message is the key."""
 
 
 class ChangedError(Exception):

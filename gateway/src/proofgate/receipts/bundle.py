@@ -1,4 +1,4 @@
-"""One receipt: what it holds, and what it proves under the ledger's verifying key."""
+"""A receipt: its content, and what it proves with the ledger's verifying key."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class Receipt:
 
 @dataclass(frozen=True)
 class ProvenRecord:
-    """A record that stands in a signed log."""
+    """A record in a signed log."""
 
     kind: str
     facts: dict[str, Any]

@@ -1,4 +1,4 @@
-"""Remembers the newest checkpoint of each log, and tells when a ledger does not go on from there."""
+"""Remembers the newest checkpoint of each log, and detects a ledger that is not consistent with it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _QUESTIONS = 8
 
 
 class Witness:
-    """Checks receipts of one ledger, and holds what was signed before.
+    """Checks receipts of one ledger against its earlier checkpoints.
 
     `store` is a file of signed notes, one for each log: `proofgate fsck --against` takes it as it is. Threads
     and processes may share it; they take turns. Whoever loses it begins anew, and what was rolled back before

@@ -113,7 +113,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Replays, prints a report, and returns what it comes to."""
+    """Replays, prints a report, and returns the exit code."""
     if options.bodies is not None and not options.bodies.is_dir():
         return fail(f"{options.bodies} is not a directory", EXIT_USAGE)
     try:

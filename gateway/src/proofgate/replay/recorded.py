@@ -1,4 +1,4 @@
-"""What a ledger says of one exchange."""
+"""The records of one exchange in a ledger."""
 
 from __future__ import annotations
 
@@ -45,6 +45,6 @@ class Recorded:
         return self.begin.get("model")
 
     def length(self, answer: bool) -> int | None:
-        """The size of a body in bytes; None for an answer that no record tells of."""
+        """The size of a body in bytes; None for a response without a record."""
         record = self.completion if answer else self.begin
         return None if record is None else int(record["bytes"])

@@ -1,4 +1,4 @@
-"""Counts what came out of a replay, and writes it down."""
+"""Counts the results of a replay, and renders the report."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ class Source(Protocol):
 
 
 class Stored:
-    """What workers stored beside the log, for whoever has the keys of its tenants."""
+    """The bodies that workers stored beside the log, for holders of the tenants' keys."""
 
     def body(self, recorded: Recorded, answer: bool) -> bytes | str:
         """As of every source; further codes are those of `proofgate payload`."""

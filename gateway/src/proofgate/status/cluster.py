@@ -23,7 +23,7 @@ _UNKNOWN_KIND = "the server doesn't have a resource type"
 
 
 class ClusterError(Exception):
-    """The cluster cannot be asked, or has no such gateway. Says what to do."""
+    """The cluster cannot be queried, or has no such gateway. The message says what to do."""
 
 
 def gateways(name: str | None, where: Sequence[str]) -> list[Gateway]:

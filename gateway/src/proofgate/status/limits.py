@@ -1,4 +1,4 @@
-"""How much of its limits each tenant has used, which workers tell whoever has the admin token.
+"""How much of its limits each tenant has used; workers report it to holders of the admin token.
 
 In a cluster kubectl forwards a port to each of them; the token comes from a file, and no Secret is read.
 """

@@ -115,7 +115,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Fault:
-    """What is wrong with an object that the spec names, and whom it costs."""
+    """A fault of an object that the spec references, and who is affected."""
 
     field: str
     reason: str
@@ -124,7 +124,7 @@ class Fault:
 
 @dataclass(frozen=True)
 class Gateway:
-    """A GovernanceGateway as the operator tells of it. `notes` say what could not be read.
+    """A GovernanceGateway as the operator reports it. `notes` list what could not be read.
 
     `limits` are None where no worker was asked.
     """
@@ -149,13 +149,13 @@ class Gateway:
 
     @property
     def is_well(self) -> bool:
-        """Whether all is as the spec says."""
+        """Whether the state matches the spec."""
         return self.ready is not None and self.ready.status == "True"
 
 
 @dataclass(frozen=True)
 class Worker:
-    """One worker as its admin port tells of it.
+    """One worker as its admin port reports it.
 
     Counts of records are of its log: written, synced, covered by the newest checkpoint. `limit_refusals` are
     requests over a limit since it started. `trouble` are what it is not ready for and what it warns of.

@@ -17,7 +17,7 @@ _TIMEOUT_SECONDS = 5.0
 
 
 def ask_worker(admin: str, token_file: Path | None) -> Worker:
-    """What the worker at a URL tells of itself, with the token also of limits. Raises AdminError."""
+    """The status of the worker at a URL; with the token also its limits. Raises AdminError."""
     status = ask(admin, "/status", _TIMEOUT_SECONDS, token_file)
     metrics = ask(admin, "/metrics", _TIMEOUT_SECONDS, token_file)
     try:

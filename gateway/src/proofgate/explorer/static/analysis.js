@@ -8,14 +8,14 @@ import { forReader, missing } from "./sign-in.js";
 import { count, plural } from "./words.js";
 
 const NAMES = ["tenant", "model", "since", "until"];
-const INTRO = "What workers recorded of answers, window by window, and where an answer or a change stood out. An alarm says that answers changed, and not why.";
+const INTRO = "The statistics of responses that workers recorded in each window, and unusual responses or changes. An alarm reports that responses changed, but not why.";
 /** Of one window, or answer: feature, name, unit, and the value of a record. */
 const MEASURES = [
-  ["entropy", "Entropy", "bits a token", (of) => part(of.entropy_millibits, 1000)],
+  ["entropy", "Entropy", "bits per token", (of) => part(of.entropy_millibits, 1000)],
   ["length", "Length", "tokens", (of) => part(of.length_millitokens, 1000)],
-  ["refusal", "Refusals", "% of answers", (of) => part(of.refusal_permille, 10)],
-  ["repetition", "Repetition", "% of groups of words", (of) => part(of.repetition_permille, 10)],
-  ["cut", "Cut", "% of answers", (of) => part(of.cut_permille, 10)],
+  ["refusal", "Refusals", "% of responses", (of) => part(of.refusal_permille, 10)],
+  ["repetition", "Repetition", "% of word groups", (of) => part(of.repetition_permille, 10)],
+  ["cut", "Cut", "% of responses", (of) => part(of.cut_permille, 10)],
 ];
 
 const part = (value, whole) => (Number.isFinite(value) ? value / whole : NaN);
@@ -37,14 +37,14 @@ function content(windows, answers, more) {
       el(
         "p",
         { class: "empty" },
-        "Nothing of an analysis is recorded here. Workers record a window for every 200 answers of one tenant and model once the configuration has the section “analysis”: in a manifest ",
+        "No analysis is recorded here. Workers record a window for every 200 responses of one tenant and model if the configuration has the section “analysis”: in a manifest ",
         el("code", {}, "spec.analysis: {}"),
         ".",
       ),
     ];
   }
   return [
-    more ? el("p", { class: "caveat" }, `These are the newest ${plural(windows.length + answers.length, "record")} and there are older ones: ask for a tenant, a model or less time.`) : null,
+    more ? el("p", { class: "caveat" }, `These are the newest ${plural(windows.length + answers.length, "record")}; older records exist. Filter by tenant, model or time to see them.`) : null,
     alarms([...windows.filter(({ findings }) => findings.length > 0), ...answers]),
     ...pairs(windows).map(section),
   ];
@@ -67,7 +67,7 @@ function alarms(found) {
     of.tenant,
     of.model,
     el("strong", {}, of.findings.join(", ")),
-    of.tests === undefined ? "one answer" : `window ${count(of.number)}: ${differing(of.tests)}`,
+    of.tests === undefined ? "one response" : `window ${count(of.number)}: ${differing(of.tests)}`,
     el("a", { href: addressOf(of.exchange) }, "exchange"),
   ]);
   const columns = [{ name: "Time (UTC)" }, { name: "Tenant" }, { name: "Model" }, { name: "Found" }, { name: "In" }, { name: "Recorded with" }];
@@ -75,7 +75,7 @@ function alarms(found) {
     "section",
     { "aria-labelledby": "alarms-found" },
     el("h2", { id: "alarms-found" }, "Alarms"),
-    rows.length > 0 ? table("The newest first", columns, rows, "wide") : el("p", { class: "empty" }, "Nothing stood out. A window that differs from the reference, or an answer that loops, would stand here."),
+    rows.length > 0 ? table("Newest first", columns, rows, "wide") : el("p", { class: "empty" }, "No alarms. A window that differs from the reference, or a response that repeats itself, is listed here."),
   );
 }
 
@@ -99,14 +99,14 @@ function section(windows) {
   const rows = windows.map((of) => [
     ...[when(of.time), shardOf(of), count(of.number), count(of.answers)],
     ...MEASURES.map(([, , , value]) => shown(value(of))),
-    of.tests.length === 0 ? "became the reference" : of.findings.length > 0 ? el("strong", {}, `differs: ${of.findings.join(", ")}`) : "as the reference",
+    of.tests.length === 0 ? "became the reference" : of.findings.length > 0 ? el("strong", {}, `differs: ${of.findings.join(", ")}`) : "like the reference",
   ]);
   return el(
     "section",
     { class: "pair" },
     el("h2", {}, `${tenant}, ${model}`),
     el("div", { class: "charts" }, charts),
-    windows.some(({ findings }) => findings.length > 0) ? el("p", { class: "hint" }, "A triangle marks a window that differs in this from the reference. Openings, which are distributions, are compared and not drawn.") : null,
-    el("details", { open: windows.length <= 12 }, el("summary", {}, `The ${plural(windows.length, "window")} of ${tenant}, ${model}`), table("Means of each window, the oldest first", columns, rows, "wide")),
+    windows.some(({ findings }) => findings.length > 0) ? el("p", { class: "hint" }, "A triangle marks a window that differs from the reference in this statistic. Openings are distributions; they are compared but not drawn.") : null,
+    el("details", { open: windows.length <= 12 }, el("summary", {}, `The ${plural(windows.length, "window")} of ${tenant}, ${model}`), table("Means of each window, oldest first", columns, rows, "wide")),
   );
 }

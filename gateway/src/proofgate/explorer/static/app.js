@@ -64,21 +64,21 @@ function tellContradictions() {
     el(
       "section",
       { class: "alarm" },
-      el("h2", {}, "The auditor contradicts what this browser has kept"),
+      el("h2", {}, "The auditor contradicts a checkpoint that this browser stored"),
       el("p", {}, `${found.message} `, el("code", {}, String(found.code))),
       el(
         "p",
         {},
         found.code === "equivocation"
-          ? "The two checkpoints alone show it to anybody who has the key. Keep them, and hand them on."
-          : "Both checkpoints are signed, and the auditor does not show that the one goes on from the other. Keep them, and ask.",
+          ? "Anyone with the key can verify the contradiction from the two checkpoints. Keep them and share them."
+          : "Both checkpoints are signed, but the auditor does not prove that they are consistent. Keep them and ask its administrator.",
       ),
       button("Download both checkpoints", () => download("contradiction.checkpoints", `${found.older}\n${found.newer}`)),
     ),
   );
   if (told.length > 0) {
     told.push(
-      button("Forget this", () => {
+      button("Dismiss", () => {
         forgetContradictions();
         tellContradictions();
         main.focus();

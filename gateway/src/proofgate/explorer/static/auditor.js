@@ -31,7 +31,7 @@ async function json(path) {
   try {
     return await answer.json();
   } catch {
-    throw new AuditorError("no_json", `${path} is no JSON`);
+    throw new AuditorError("no_json", `${path} is not JSON`);
   }
 }
 
@@ -53,7 +53,7 @@ export async function findings() {
 }
 
 function list(value) {
-  if (!Array.isArray(value)) throw new AuditorError("no_list", "the auditor's answer has another form");
+  if (!Array.isArray(value)) throw new AuditorError("no_list", "the auditor's response has an unexpected form");
   return value;
 }
 
@@ -79,7 +79,7 @@ export function splitBundle(bytes) {
   for (let at = 0; at < bytes.length; ) {
     const length = bytes[at] * 256 + (bytes[at + 1] ?? 0);
     const end = at + 2 + length;
-    if (end > bytes.length) throw new AuditorError("bundle", "a bundle of entries is cut off");
+    if (end > bytes.length) throw new AuditorError("bundle", "a bundle of entries is truncated");
     entries.push(bytes.subarray(at + 2, end));
     at = end;
   }

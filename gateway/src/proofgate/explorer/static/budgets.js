@@ -8,11 +8,11 @@ import { forReader, missing } from "./sign-in.js";
 import { count, plural } from "./words.js";
 
 const NAMES = ["tenant"];
-const INTRO = "What each tenant may use, what its records say that it used, and the shard that serves it.";
+const INTRO = "The limits of each tenant, its recorded use, and the shard that serves it.";
 const UNKNOWN = new Map([
-  ["configuration_not_named", "No log tells which configuration it is under. A worker writes it as the first record of each log; once one was read, limits stand here."],
-  ["configuration_unknown", "The configuration that the records name is not archived beside the ledger. Workers put it into the folder “configurations” when they start."],
-  ["configuration_changed", "What is archived under the name of the configuration is something else: it is not shown."],
+  ["configuration_not_named", "No log names its configuration yet. A worker writes it as the first record of each log. Limits are shown once such a record has been read."],
+  ["configuration_unknown", "The configuration that the records name is not archived beside the ledger. Workers archive it in the folder “configurations” when they start."],
+  ["configuration_changed", "The archived configuration does not match its digest, so it is not shown."],
   ["configuration_unreadable", "The configuration that the records name cannot be read."],
 ]);
 
@@ -27,7 +27,7 @@ export async function view(argument) {
 function content({ tenants, left_out: leftOut, shards, windows, configuration }) {
   const limits = source(configuration);
   if (tenants.length === 0) {
-    return [limits, el("p", { class: "empty" }, "No tenant is known. One stands here when the configuration in force names it, or some seconds after its first request was admitted.")];
+    return [limits, el("p", { class: "empty" }, "No tenant is known. A tenant is listed if the configuration in force names it, or some seconds after its first request.")];
   }
   return [
     limits,
@@ -35,17 +35,17 @@ function content({ tenants, left_out: leftOut, shards, windows, configuration })
       "section",
       { "aria-labelledby": "used" },
       el("h2", { id: "used" }, "Budgets"),
-      table(`Used in these windows, out of what is allowed: ${spans(windows)}`, columns(windows), tenants.map((of) => row(of, windows)), "wide"),
-      windows.month && !windows.month.whole ? el("p", { class: "caveat" }, "Of this month the index keeps a part only, and what was used before is missing.") : null,
-      leftOut > 0 ? el("p", { class: "caveat" }, `${plural(leftOut, "tenant")} found no room here: ask for one.`) : null,
+      table(`Used in these windows, of the limits: ${spans(windows)}`, columns(windows), tenants.map((of) => row(of, windows)), "wide"),
+      windows.month && !windows.month.whole ? el("p", { class: "caveat" }, "The index has only a part of this month, so earlier use is missing.") : null,
+      leftOut > 0 ? el("p", { class: "caveat" }, `${plural(leftOut, "tenant")} are not shown: filter by tenant to see one.`) : null,
       el(
         "p",
         { class: "hint" },
-        "Tokens are those of prompts and answers, as providers counted them, of exchanges that were admitted in the window. Workers count those that have not ended by what was reserved for them, and so may refuse a little earlier. “Unpriced” ended without a known cost.",
+        "Tokens are those of prompts and responses of exchanges admitted in the window, as reported by providers. For an exchange that has not ended, workers count its reservation, so they may refuse a little earlier. “Unpriced” exchanges ended without a known cost.",
       ),
     ),
     models(tenants),
-    el("section", { "aria-labelledby": "ring" }, el("h2", { id: "ring" }, "Where they live"), ring(tenants, shards)),
+    el("section", { "aria-labelledby": "ring" }, el("h2", { id: "ring" }, "Placement"), ring(tenants, shards)),
   ];
 }
 
@@ -58,8 +58,8 @@ function source({ digest, since, others, beside, code }) {
     "Limits are those of the configuration ",
     el("code", { title: String(digest) }, String(digest).slice(0, 16)),
     `, which the records name since ${time(since)}.`,
-    others.length > 0 ? [" Shards that are still under another one: ", others.map((other) => [el("code", {}, other.slice(0, 16)), " "])] : null,
-    beside ? " Tenants that do not stand in it come from objects beside it, and their limits are not archived." : null,
+    others.length > 0 ? [" Shards that still use another one: ", others.map((other) => [el("code", {}, other.slice(0, 16)), " "])] : null,
+    beside ? " Tenants that are not in it come from separate objects, and their limits are not archived." : null,
   );
 }
 
@@ -96,20 +96,20 @@ function used(value, most, name) {
       svg("path", { d: "M0 5.5H100" }),
       svg("rect", { x: 0, y: 0, width: part * 100, height: 5 }),
     ),
-    part >= 1 ? el("small", {}, "all of it") : null,
+    part >= 1 ? el("small", {}, "limit reached") : null,
   ];
 }
 
 const PER = [
-  ["requests_per_minute", (value) => `${count(value)} requests a minute`],
-  ["tokens_per_minute", (value) => `${count(value)} tokens a minute`],
+  ["requests_per_minute", (value) => `${count(value)} requests per minute`],
+  ["tokens_per_minute", (value) => `${count(value)} tokens per minute`],
   ["concurrency", (value) => `${count(value)} at once`],
 ];
 const PER_KEY = [
   ...PER,
-  ["tokens_per_day", (value) => `${count(value)} tokens a day`],
-  ["nanodollars_per_day", (value) => `${dollars(value)} a day`],
-  ["nanodollars_per_month", (value) => `${dollars(value)} a month`],
+  ["tokens_per_day", (value) => `${count(value)} tokens per day`],
+  ["nanodollars_per_day", (value) => `${dollars(value)} per day`],
+  ["nanodollars_per_month", (value) => `${dollars(value)} per month`],
 ];
 const rates = (limits, names = PER) => names.filter(([name]) => limits[name] !== undefined).map(([name, text]) => text(limits[name])).join(", ");
 const all = (limits) => rates(limits ?? {}, PER_KEY);

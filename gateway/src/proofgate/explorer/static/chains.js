@@ -26,7 +26,7 @@ function stages(told) {
 
 const STATES = new Map([
   ["end", "ended"],
-  ["removed", "removed by right"],
+  ["removed", "removed after its retention"],
 ]);
 
 function log({ name, predecessor, told }, before) {
@@ -43,7 +43,7 @@ function log({ name, predecessor, told }, before) {
         el("li", {}, `${entry.kind} `, el("a", { href: `#/tree/${entry.index}`, title: moment(entry.time) }, count(entry.size))),
       ),
     ),
-    el("span", { class: "state" }, state ?? "going on"),
+    el("span", { class: "state" }, state ?? "active"),
     broken ? el("span", { class: "state" }, predecessor ? `follows ${shortLog(String(predecessor))}` : "begins a chain") : null,
   );
 }
@@ -53,7 +53,7 @@ export function chains(heads, entries) {
   const shards = logsOf(entries);
   for (const head of heads) if (!shards.has(String(head.shard))) shards.set(String(head.shard), new Map());
   if (shards.size === 0) {
-    return el("p", { class: "empty" }, "No shard has a signed log yet. The first worker that serves writes one, and it stands here once its checkpoint is accepted.");
+    return el("p", { class: "empty" }, "No shard has a signed log yet. A log is listed once the auditor has accepted its first checkpoint.");
   }
   const named = [...shards].sort(([one], [other]) => one.localeCompare(other, "en", { numeric: true }));
   return el(
@@ -68,8 +68,8 @@ export function chains(heads, entries) {
         { class: "shard" },
         el("h3", {}, `Shard ${shard}`),
         head
-          ? el("p", { class: "hint" }, `${plural(head.logs, "log")}; the newest has ${plural(head.size, "record")}, accepted ${moment(head.time)}${head.lag > 0 ? ", and there is more to verify" : ""}`)
-          : el("p", { class: "hint" }, "It has no accepted head now."),
+          ? el("p", { class: "hint" }, `${plural(head.logs, "log")}; the newest has ${plural(head.size, "record")}, accepted ${moment(head.time)}${head.lag > 0 ? "; more records are still to be verified" : ""}`)
+          : el("p", { class: "hint" }, "It has no accepted tree head now."),
         el("ol", { class: "chain" }, drawn),
       );
     }),

@@ -32,10 +32,10 @@ export async function view() {
   const [status, witnesses] = await Promise.all([auditor.status(), auditor.witnesses()]);
   const head = [
     el("h1", { tabindex: "-1" }, "Witnesses"),
-    el("p", {}, "Witnesses keep the newest checkpoint of the auditor's log that they have seen, and cosign one only if it goes on from there: whoever trusts them need not trust the auditor for that."),
+    el("p", {}, "Witnesses remember the newest checkpoint of the auditor's log, and cosign a new one only if it is consistent with it. If you trust them, you need not trust the auditor for consistency."),
   ];
   if (witnesses.length === 0) {
-    return [...head, el("p", { class: "empty" }, "No witness is asked. A policy (--witness-policy, or spec.auditor.witnesses) names who has to cosign a checkpoint before it is published; they would stand here.")];
+    return [...head, el("p", { class: "empty" }, "No witness is configured. A policy (--witness-policy, or spec.auditor.witnesses) names the witnesses that must cosign a checkpoint before it is published.")];
   }
   const note = String(status.checkpoint ?? "");
   return [...head, policy(note, status), standing(witnesses), onTheCheckpoint(note)];
@@ -44,7 +44,7 @@ export async function view() {
 function policy(note, status) {
   const size = auditor.sizeOf(note);
   const lag = status.cosigning_lag_seconds;
-  const waiting = lag > 0 ? `Newer heads have waited for a quorum for ${duration(lag)}.` : "No newer head waits for them.";
+  const waiting = lag > 0 ? `Newer tree heads have waited for a quorum for ${duration(lag)}.` : "No newer tree head is waiting.";
   return el(
     "section",
     { class: `judgement ${note === "" || lag > PATIENCE_SECONDS ? "warn" : "good"}`, "aria-label": "Policy" },
@@ -61,18 +61,18 @@ function standing(witnesses) {
   const columns = [{ name: "Witness" }, { name: "Last answer" }, { name: "Heads cosigned", numeric: true }, { name: "Newest cosignature" }];
   const rows = witnesses.map((one) => [
     String(one.name),
-    one.asked ? String(one.last || "not asked yet") : "not asked",
+    one.asked ? String(one.last || "not contacted yet") : "not contacted",
     count(one.size),
     one.time ? moment(one.time * 1_000_000) : "never",
   ]);
-  return el("section", {}, el("h2", {}, "Each witness"), table("How each stands with the auditor", columns, rows));
+  return el("section", {}, el("h2", {}, "Each witness"), table("The status of each witness", columns, rows));
 }
 
 function onTheCheckpoint(note) {
   const found = cosignaturesOf(note);
   const heading = el("h2", {}, "On the published checkpoint");
   if (found.length === 0) {
-    return el("section", {}, heading, el("p", { class: "empty" }, "It carries no cosignature. Those of the witnesses stand in it once a checkpoint is published that they have cosigned."));
+    return el("section", {}, heading, el("p", { class: "empty" }, "It has no cosignature. Witnesses' cosignatures are in the checkpoint once one is published that they have cosigned."));
   }
   const columns = [{ name: "Key's name" }, { name: "Cosigned, by its clock" }];
   const rows = found.map(({ name, time }) => [name, moment(time * 1_000_000)]);
@@ -81,6 +81,6 @@ function onTheCheckpoint(note) {
     {},
     heading,
     table(`Cosignatures of the checkpoint over ${plural(auditor.sizeOf(note), "head")}`, columns, rows),
-    el("p", { class: "hint" }, "Read from the note and not verified in this page, which has no key of a witness. A client of c2sp.org/tlog-policy verifies them, with the policy that you trust."),
+    el("p", { class: "hint" }, "These are read from the note but not verified, because this page has no witness keys. Verify them with a c2sp.org/tlog-policy client and a policy that you trust."),
   );
 }

@@ -69,7 +69,7 @@ export function drawing(answer) {
       full.append(" copied");
     } catch {
       // Only pages of https and of this machine may: the hash can be selected.
-      full.append(" cannot be copied here: select it");
+      full.append(" cannot be copied automatically: select it");
     }
   }
   boxes.forEach((box, at) => {
@@ -97,7 +97,7 @@ export function drawing(answer) {
     { class: "drawing" },
     picture,
     full,
-    el("p", { class: "hint" }, "Arrow keys go along the path; Enter copies the hash."),
+    el("p", { class: "hint" }, "Use the arrow keys to move along the path and Enter to copy a hash."),
     el("details", {}, el("summary", {}, "The path as a table"), table("From the root to the leaf", columns, rows)),
   );
 }

@@ -13,7 +13,7 @@ const ATTRIBUTED = [
   ["session", "Session"],
   ["end_user", "End user's pseudonym"],
   ["agent", "Agent"],
-  ["parent_agent", "Agent that began it"],
+  ["parent_agent", "Parent agent"],
   ["trace_id", "Trace"],
 ];
 
@@ -21,9 +21,9 @@ export const addressOf = (id) => `#/exchange/${encodeURIComponent(id)}`;
 
 export async function view(argument) {
   const id = decodeURIComponent(argument);
-  const intro = "Its records, as the ledger holds them, and each with its proof, which this browser verifies.";
+  const intro = "The records of the exchange in the ledger. Your browser verifies the proof of each one.";
   if (id === "") {
-    return [el("h1", { tabindex: "-1" }, "Exchange"), el("p", { class: "empty" }, "No exchange is named. Choose one of the ", el("a", { href: "#/exchanges" }, "list"), ".")];
+    return [el("h1", { tabindex: "-1" }, "Exchange"), el("p", { class: "empty" }, "No exchange is selected. Choose one from the ", el("a", { href: "#/exchanges" }, "list"), ".")];
   }
   return forReader("Exchange", intro, () => content(id));
 }
@@ -51,7 +51,7 @@ async function content(id) {
       el("h2", { id: "proofs" }, "Proofs"),
       verdict(answer, "Verified: the ledger's key signed for these records", "Not verified"),
       caveat(ledger),
-      el("p", { class: "hint" }, "No salts are in it, so that no request and no answer can be held against it: a tenant's own ", el("a", { href: "#/receipt" }, "receipt"), " has them."),
+      el("p", { class: "hint" }, "It has no salts, so you cannot compare a request or a response with it. A tenant's own ", el("a", { href: "#/receipt" }, "receipt"), " has them."),
       records.map((record) =>
         el(
           "details",
@@ -77,8 +77,8 @@ export function recordsOf(answer) {
 }
 
 function told(error) {
-  if (error.code === "no_such_exchange") return el("p", { class: "empty" }, "The index has no such exchange for you. One that was just asked for stands here once its records are under a checkpoint that the auditor has accepted, which takes some seconds.");
-  if (error.code === "log_removed") return el("p", { class: "empty" }, "The log that held its records was removed by right. The index still names it; the records are gone.");
+  if (error.code === "no_such_exchange") return el("p", { class: "empty" }, "The index has no such exchange for you. A new exchange appears some seconds later, when the auditor has accepted a checkpoint that covers it.");
+  if (error.code === "log_removed") return el("p", { class: "empty" }, "The log with its records was removed after its retention. The index still lists the exchange, but the records are gone.");
   return failure(error);
 }
 
@@ -97,7 +97,7 @@ function facts(records) {
     row("Endpoint", first.endpoint),
     row("Key", first.key ? el("code", {}, String(first.key)) : null),
     ATTRIBUTED.map(([name, label]) => row(label, attributed(name, first.attribution?.[name]))),
-    row("Tokens", usage ? `${usage.prompt_tokens} of the prompt, ${usage.completion_tokens} of the answer` : null),
+    row("Tokens", usage ? `${usage.prompt_tokens} in the prompt, ${usage.completion_tokens} in the response` : null),
     row("Cost", dollars(end?.cost_nanodollars)),
     row("Configuration", el("code", {}, String(first.config))),
   );

@@ -17,7 +17,7 @@ const COLUMNS = [
 
 export async function view(argument) {
   const filters = fromAddress(argument);
-  const intro = "What the records say of exchanges, as the auditor's index has it: a finding aid. Open one to have its records verified here.";
+  const intro = "Exchanges in the auditor's index. Open one to verify its records in your browser.";
   return forReader("Exchanges", intro, async ({ tenant }) => [form("exchanges", filters, tenant), await list(filters)]);
 }
 
@@ -37,7 +37,7 @@ async function list(filters) {
     const at = rows.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
     rows.replaceChildren(...[missing(index), exchanges.length > 0 ? tableOf(exchanges, came) : empty(filters)].filter(Boolean));
     if (at !== null) [...rows.querySelectorAll("a")].find((link) => link.getAttribute("href") === at)?.focus();
-    older.replaceChildren(...(next ? [button("Older ones", () => goOn(next))] : []));
+    older.replaceChildren(...(next ? [button("Older exchanges", () => goOn(next))] : []));
     return came.length;
   };
   const goOn = async (after) => {
@@ -45,7 +45,7 @@ async function list(filters) {
     try {
       const { exchanges, next } = await page(filters, { after });
       rows.append(tableOf(exchanges, []));
-      older.replaceChildren(...(next ? [button("Older ones", () => goOn(next))] : []));
+      older.replaceChildren(...(next ? [button("Older exchanges", () => goOn(next))] : []));
     } catch (error) {
       older.replaceChildren(failure(error));
     }
@@ -53,7 +53,7 @@ async function list(filters) {
   const turn = (on) => {
     following = on;
     pause.setAttribute("aria-pressed", String(on));
-    said.textContent = on ? `Following: the auditor is asked every ${SECONDS} seconds, and records one read in a minute.` : "Paused.";
+    said.textContent = on ? `Following: the page queries the auditor every ${SECONDS} seconds, and the auditor records one read per minute.` : "Paused.";
   };
   const pause = el("button", { type: "button", "aria-pressed": "true", on: { click: () => turn(!following) } }, "Follow");
 
@@ -89,8 +89,8 @@ function empty(filters) {
     "p",
     { class: "empty" },
     Object.keys(filters).length > 0
-      ? "No exchange is found that is so. With fewer filters there may be."
-      : "The index holds no exchange yet. Each stands here some seconds after it was admitted or refused: once a worker has signed a checkpoint over it and the auditor has accepted that.",
+      ? "No exchange matches these filters."
+      : "The index has no exchange yet. An exchange appears some seconds after its request, when the auditor has accepted a checkpoint that covers it.",
   );
 }
 
@@ -109,7 +109,7 @@ function tableOf(exchanges, came) {
     one.session ? el("a", { href: `#/exchanges/${query({ session: one.session })}`, title: one.session }, shortId(one.session)) : "",
     el("a", { href: addressOf(one.id) }, shortId(one.id)),
   ]);
-  return table("The newest first", COLUMNS, rows, "wide");
+  return table("Newest first", COLUMNS, rows, "wide");
 }
 
 const shortId = (id) => (id.length > 16 ? `${id.slice(0, 4)}…${id.slice(-6)}` : id);

@@ -5,9 +5,9 @@ import { moment, plural } from "./words.js";
 
 const ORDER = ["invalid", "diverged", "incomplete"];
 const MEANS = {
-  invalid: "Something in it is not what was signed.",
-  diverged: "There are two histories, or one was set back.",
-  incomplete: "Something is missing or waits; it may be no attack.",
+  invalid: "Some data does not match what was signed.",
+  diverged: "There are two histories, or one was rolled back.",
+  incomplete: "Something is missing or delayed. This is not necessarily an attack.",
 };
 const DOCS = "docs/concepts/auditor.md, “What it notices”";
 
@@ -38,13 +38,13 @@ export async function view() {
   if (findings.length === 0) {
     return [
       el("h1", { tabindex: "-1" }, "Findings"),
-      el("p", { class: "empty" }, "Nothing was found so far; the overview says when it last looked. What the auditor notices would stand here: a log that was set back, forked, changed or removed, and what waits too long."),
+      el("p", { class: "empty" }, "There are no findings; the overview shows the time of the last check. Findings report a log that was rolled back, forked, changed or removed, and delays."),
     ];
   }
   return [
     el("h1", { tabindex: "-1" }, "Findings"),
-    el("p", {}, `${plural(findings.length + leftOut, "finding")}. What each code means, and how soon it is noticed: ${DOCS}.`),
-    leftOut > 0 ? el("p", { class: "caveat" }, `${plural(leftOut, "finding")} found no room and are only counted.`) : null,
+    el("p", {}, `${plural(findings.length + leftOut, "finding")}. For the meaning of each code, and how soon it is detected, see ${DOCS}.`),
+    leftOut > 0 ? el("p", { class: "caveat" }, `${plural(leftOut, "finding")} are not shown, only counted.`) : null,
     list(findings),
   ];
 }

@@ -42,8 +42,8 @@ export async function view() {
   };
   return [
     el("h1", { tabindex: "-1" }, "Keys"),
-    el("p", {}, "What verifies here verifies under these. This browser keeps them for this server."),
-    part("aggregate", "Verifying key of the auditor's log", "From whoever runs the auditor, by a way that this server has no hand in."),
-    part("ledger", "Verifying key of the ledger", "From whoever runs the gateway. The heads in entries, and receipts, are checked under it."),
+    el("p", {}, "This page verifies with these keys. This browser stores them for this server."),
+    part("aggregate", "Verifying key of the auditor's log", "Get it from the auditor's administrator, and not through this server."),
+    part("ledger", "Verifying key of the ledger", "Get it from the gateway's administrator. Tree heads in entries, and receipts, are verified with it."),
   ];
 }

@@ -12,18 +12,18 @@ const NEWEST = 512;
 function judge(status, found) {
   const worst = findings.worst(found);
   if (!status.last_poll) {
-    return { mark: "warn", title: "It has not looked yet", text: "The first look reads the whole ledger. Until it ends, nothing is known." };
+    return { mark: "warn", title: "The first check has not finished", text: "The first check reads the whole ledger. Nothing is known until it ends." };
   }
   if (worst) {
     return { mark: findings.rank(worst) <= 2 ? "bad" : "warn", title: `The ledger is ${worst}`, text: findings.means(worst) };
   }
   if (status.poll_age_seconds > STALE_SECONDS) {
-    return { mark: "warn", title: "It has stopped looking", text: "What it said holds for the time of its last look, and for no later one." };
+    return { mark: "warn", title: "The auditor has stopped checking", text: "Its results apply only up to its last check." };
   }
   if (status.records_behind > 0) {
-    return { mark: "warn", title: "Nothing found so far", text: "It is still reading what was signed." };
+    return { mark: "warn", title: "Nothing found so far", text: "It is still reading signed records." };
   }
-  return { mark: "good", title: "Nothing found", text: "Every record that was signed leads to its root, and every log to the one before." };
+  return { mark: "good", title: "Nothing found", text: "Every signed record matches its root, and every log continues the log before it." };
 }
 
 function figure(name, value, note) {
@@ -32,16 +32,16 @@ function figure(name, value, note) {
 
 function witnessTable(witnesses) {
   if (witnesses.length === 0) {
-    return el("p", { class: "empty" }, "No witness is asked. One that cosigns the auditor's log, named by --witness-policy, would stand here.");
+    return el("p", { class: "empty" }, "No witness is configured. Witnesses that --witness-policy names are listed here.");
   }
   const rows = witnesses.map((one) => [
     String(one.name),
-    one.asked ? String(one.last || "not asked yet") : "not asked",
+    one.asked ? String(one.last || "not contacted yet") : "not contacted",
     count(one.size),
     one.time ? moment(one.time * 1_000_000) : "never",
   ]);
   const columns = [{ name: "Witness" }, { name: "Last answer" }, { name: "Heads cosigned", numeric: true }, { name: "When" }];
-  return table("Who cosigns the auditor's log", columns, rows);
+  return table("Witnesses of the auditor's log", columns, rows);
 }
 
 /** The newest entries of the aggregate log; none where no checkpoint is published. */
@@ -71,11 +71,11 @@ export async function view() {
       el(
         "dl",
         { class: "figures" },
-        figure("Last look", looked),
+        figure("Last check", looked),
         figure("Records verified", count(status.records_verified ?? 0), "since it started"),
         figure("Behind", count(status.records_behind), status.lag_seconds ? `for ${duration(status.lag_seconds)}` : null),
-        figure("Failed looks", count(status.poll_failures)),
-        figure("Heads in its log", count(size)),
+        figure("Failed checks", count(status.poll_failures)),
+        figure("Tree heads in its log", count(size)),
       ),
     ),
     found.length > 0 ? el("section", {}, el("h2", {}, "Findings"), findings.list(found.slice(-20))) : null,

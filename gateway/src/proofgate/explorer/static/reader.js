@@ -34,13 +34,13 @@ export async function signIn(key) {
   }
 }
 
-/** Whether nobody is signed in after an answer with this code: the key is no reader's any more, or has expired. */
+/** Whether no reader is signed in after an answer with this code: the key is no reader's any more, or has expired. */
 export const endsSignIn = (code) => code === "not_a_reader" || code === "reader_expired";
 
 /** What the auditor answers whoever is signed in, as JSON. Whose key is taken away is signed out. */
 export async function read(path) {
   const reader = signedIn();
-  if (reader === null) throw new AuditorError("not_a_reader", "nobody is signed in");
+  if (reader === null) throw new AuditorError("not_a_reader", "no reader is signed in");
   try {
     return await json(path, reader.key);
   } catch (error) {
@@ -51,6 +51,6 @@ export async function read(path) {
 
 async function json(path, key) {
   // What a header cannot carry is no key, and would not leave the browser as a request.
-  if (!/^[\x21-\x7e]+$/.test(key)) throw new AuditorError("not_a_reader", "a key has no blanks and no other characters than ASCII's");
+  if (!/^[\x21-\x7e]+$/.test(key)) throw new AuditorError("not_a_reader", "a key contains only ASCII characters, and no spaces");
   return (await ask(path, { Authorization: `Bearer ${key}` })).json();
 }

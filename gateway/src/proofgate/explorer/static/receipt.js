@@ -47,10 +47,10 @@ export async function view() {
   const area = el(
     "div",
     { class: "drop" },
-    field("receipt", "Receipt", inputs.receipt, "The answer of GET /v1/receipts/{id}. Or drop the file here."),
-    field("request", "Request (optional)", inputs.request, "The very bytes that were sent."),
-    field("response", "Answer (optional)", inputs.response, "The very bytes that came; of a stream its whole text."),
-    field("receipt-key", "Verifying key of the ledger", key, "From somebody whom you trust, and not from the receipt."),
+    field("receipt", "Receipt", inputs.receipt, "The response of GET /v1/receipts/{id}. You can also drop the file here."),
+    field("request", "Request (optional)", inputs.request, "The exact bytes that were sent."),
+    field("response", "Response (optional)", inputs.response, "The exact bytes that were received; for a stream, its whole text."),
+    field("receipt-key", "Verifying key of the ledger", key, "Get it from a source that you trust, not from the receipt."),
     button("Check", check, { class: "primary" }),
   );
   area.addEventListener("dragover", (event) => event.preventDefault());
@@ -64,7 +64,7 @@ export async function view() {
   });
   return [
     el("h1", { tabindex: "-1" }, "Verify a receipt"),
-    el("p", {}, "Nothing is uploaded: the files are read in this page and checked in this browser."),
+    el("p", {}, "Nothing is uploaded: your browser reads and verifies the files."),
     area,
     result,
   ];
@@ -74,7 +74,7 @@ function records({ id, complete, records }) {
   return el(
     "section",
     { "aria-label": "Records" },
-    el("p", {}, `What was recorded of ${id}${complete ? "" : ", so far"}:`),
+    el("p", {}, `The records of ${id}${complete ? "" : ", so far"}:`),
     records.map(({ kind, index, checkpoint, record }) =>
       el(
         "details",
@@ -92,7 +92,7 @@ function stages(answer) {
     { "aria-labelledby": "stages" },
     el("h2", { id: "stages" }, "Stages"),
     waterfall(recordsOf(answer)),
-    el("p", {}, "With the key of a reader: ", el("a", { href: addressOf(String(answer.id)) }, "this exchange in the auditor's index"), "."),
+    el("p", {}, "With a reader's key, see ", el("a", { href: addressOf(String(answer.id)) }, "this exchange in the auditor's index"), "."),
   );
 }
 
@@ -108,6 +108,6 @@ function limits() {
   return el(
     "p",
     { class: "hint" },
-    "Not shown: that the provider answered so, for the gateway signed what it recorded; and that the log still holds this, for which its checkpoint has to be kept and compared.",
+    "Not shown: that the provider sent this response (the gateway signed what it recorded), and that the log still contains it (keep the checkpoint to compare later).",
   );
 }

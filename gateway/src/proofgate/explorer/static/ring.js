@@ -58,7 +58,7 @@ export function ring(tenants, shards) {
   return el(
     "div",
     { class: "living" },
-    names.length > 0 ? drawing(drawn, names, shards) : el("p", { class: "empty" }, "No shard is running, and none has recorded anything in these windows. The ring is made of shards whose newest log goes on."),
+    names.length > 0 ? drawing(drawn, names, shards) : el("p", { class: "empty" }, "No shard is running, and no shard has records in these windows. The ring has the shards whose newest log is open."),
     el(
       "div",
       {},
@@ -67,7 +67,7 @@ export function ring(tenants, shards) {
       el(
         "p",
         { class: "hint" },
-        "HAProxy puts a tenant and 1600 points of each shard on a ring by hashes of their names; the nearest point serves it. That is computed here as HAProxy does, for the shards whose newest log goes on. A placement or affinity “Required” in the manifest, and a shard that was down, go before the ring: then another one recorded it.",
+        "HAProxy hashes the name of each tenant, and 1600 points of each shard, onto a ring. The shard of the nearest point serves the tenant. This page computes the same ring for the shards whose newest log is open. A placement, an affinity “Required”, or a failed shard overrides the ring; then another shard has the records.",
       ),
     ),
   );
@@ -80,9 +80,9 @@ function listed(tenants) {
     tenant,
     percent(place.at),
     place.shard === null ? "none" : String(place.shard),
-    recorded === null ? "nobody in these windows" : [`shard ${recorded.shard}`, other(home({ ring: place, recorded })), el("small", {}, ` ${String(recorded.time).replace("T", " ").slice(0, 19)}`)],
+    recorded === null ? "none in these windows" : [`shard ${recorded.shard}`, other(home({ ring: place, recorded })), el("small", {}, ` ${String(recorded.time).replace("T", " ").slice(0, 19)}`)],
   ]);
-  return table("Tenants and the shards that they live on", columns, rows);
+  return table("Tenants and their shards", columns, rows);
 }
 
 /** That the ring does not decide, and what may. */
@@ -126,7 +126,7 @@ function drawing(tenants, names, live) {
     });
   });
   if (tenants.length > 0) choose(0);
-  return el("div", { class: "drawing" }, picture, full, el("p", { class: "hint" }, "Arrow keys go round the ring; Enter shows a tenant's exchanges. A broken line is the ring's word alone: nothing is recorded in these windows."));
+  return el("div", { class: "drawing" }, picture, full, el("p", { class: "hint" }, "Use the arrow keys to move around the ring and Enter to show a tenant's exchanges. A dashed line is computed only: no record in these windows confirms it."));
 }
 
 function line(of, places) {

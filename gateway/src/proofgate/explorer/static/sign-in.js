@@ -7,13 +7,13 @@ import { plural } from "./words.js";
 export const again = () => dispatchEvent(new HashChangeEvent("hashchange"));
 
 const EXPLAINED = new Map([
-  ["not_a_reader", "This is the key of no reader. Keys of the gateway are none."],
-  ["reader_expired", "This key has expired. Whoever runs the auditor has to give you another one."],
+  ["not_a_reader", "This key belongs to no reader. API keys of the gateway are not valid here."],
+  ["reader_expired", "This key has expired. Ask the auditor's administrator for a new one."],
   [
     "not_found",
-    "This auditor answers no readers: it keeps no index, or nobody is named who may ask it. In a manifest that is spec.auditor.index with readersSecretRef; on a command line --index with --readers.",
+    "This auditor serves no readers: it has no index, or no readers are configured. Set spec.auditor.index with readersSecretRef in a manifest, or --index with --readers on the command line.",
   ],
-  ["readers_unusable", "The file that names the readers cannot be used now. Whoever runs the auditor has to mend it."],
+  ["readers_unusable", "The file with the readers is invalid. The auditor's administrator has to fix it."],
 ]);
 
 /** A view for a reader: the form while nobody is signed in; else who is, and what `content` makes. */
@@ -23,15 +23,15 @@ export async function forReader(title, intro, content) {
   try {
     return [...head, bar(), ...(await content(signedIn()))];
   } catch (error) {
-    if (signedIn() === null) return [...head, form("You were signed out: this key is no reader's any more, or has expired.")];
+    if (signedIn() === null) return [...head, form("You were signed out: this key is no longer valid, or it has expired.")];
     throw error;
   }
 }
 
 /** That something may be missing, by what an answer says of the index; null when nothing is. */
 export function missing(index) {
-  if (index?.code) return el("p", { class: "caveat" }, "The index does not go on, and what came since is missing: ", el("code", {}, String(index.code)));
-  return index?.behind > 0 ? el("p", { class: "caveat" }, `The index is behind: it has still to read ${plural(index.behind, "record")}.`) : null;
+  if (index?.code) return el("p", { class: "caveat" }, "The index has stopped, and newer exchanges are missing: ", el("code", {}, String(index.code)));
+  return index?.behind > 0 ? el("p", { class: "caveat" }, `The index is behind: it still has to read ${plural(index.behind, "record")}.`) : null;
 }
 
 function bar() {
@@ -41,7 +41,7 @@ function bar() {
     { class: "signed-in" },
     "Signed in as ",
     el("strong", {}, name),
-    tenant === null ? ", who sees all tenants. " : `, who sees ${tenant} alone. `,
+    tenant === null ? ", who sees all tenants. " : `, who sees only ${tenant}. `,
     "Each read is recorded by the auditor. ",
     button("Sign out", () => {
       signOut();
@@ -67,7 +67,7 @@ function form(told = "") {
   return el(
     "form",
     { class: "sign-in", on: { submit: enter } },
-    field("reader-key", "Your key as a reader", input, "It stays in this tab until you close it or sign out, and is in no address."),
+    field("reader-key", "Your reader key", input, "This tab stores it until you close the tab or sign out. It is never part of a URL."),
     el("button", { type: "submit", class: "primary" }, "Sign in"),
     said,
   );

@@ -38,7 +38,7 @@ function refused({ code, status, policy }) {
 }
 
 function admitted({ bytes, policy, coming }) {
-  const text = coming ? `with ${bytes} bytes of a request that was still coming` : `a request of ${bytes} bytes`;
+  const text = coming ? `with ${bytes} bytes of a request that had not arrived completely` : `a request of ${bytes} bytes`;
   return { name: "Admitted", text, from: 0, to: 0, rules: rulesOf(policy), verdict: verdictOf(policy), failed: false };
 }
 
@@ -52,14 +52,14 @@ function attempt(record, number, next, { at, until, end }) {
 
 function answer(end) {
   if (!end) return "no end is recorded yet";
-  if (end.kind === "aborted") return "cut by the end of its worker";
+  if (end.kind === "aborted") return "interrupted when its worker ended";
   return end.upstream_status ? `answered with ${end.upstream_status}` : "no answer";
 }
 
 function ended(end, at) {
-  if (!end) return { name: "No end yet", text: "the exchange is under way, or its worker was killed and none has followed", from: null, to: null, rules: [], verdict: null, failed: false };
+  if (!end) return { name: "No end yet", text: "the exchange is in progress, or its worker was killed and no other worker has taken over", from: null, to: null, rules: [], verdict: null, failed: false };
   if (end.kind === "aborted") {
-    return { name: "Aborted", text: "recorded by the worker that came next, when it found it", from: at(end), to: at(end), rules: [], verdict: null, failed: true };
+    return { name: "Aborted", text: "recorded by the next worker, when it found the exchange", from: at(end), to: at(end), rules: [], verdict: null, failed: true };
   }
   const { outcome, status, bytes, policy } = end;
   const text = `${outcome}, answered with ${status}, ${bytes} bytes`;

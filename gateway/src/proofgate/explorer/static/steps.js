@@ -39,13 +39,13 @@ export function caveat(key) {
     );
   }
   return key.source === "given"
-    ? el("p", { class: "hint" }, "Under the key that you gave.")
+    ? el("p", { class: "hint" }, "Verified with the key that you gave.")
     : el(
         "p",
         { class: "caveat" },
-        "Under the key that this server offers: that shows that it does not contradict itself, and not whose it is. ",
+        "Verified with the key that this server offers. This shows that the server does not contradict itself, but not whose key it is. ",
         el("a", { href: "#/keys" }, "Give the key"),
-        " that you have from somebody whom you trust.",
+        " that you have from a source that you trust.",
       );
 }
 

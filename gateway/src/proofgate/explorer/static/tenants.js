@@ -12,7 +12,7 @@ const MILLISECONDS = 86_400_000;
 
 export async function view(argument) {
   const asked = fromAddress(argument, NAMES);
-  const intro = "What the records of each tenant add up to, as the auditor's index has it.";
+  const intro = "The totals of each tenant in the auditor's index.";
   return forReader("Tenants", intro, async ({ tenant }) => {
     const { filters, tenants, index } = await totals(asked);
     return [form("tenants", filters, tenant, NAMES), missing(index), tenants.length > 0 ? section(tenants, filters) : empty()];
@@ -34,7 +34,7 @@ async function totals(asked) {
 }
 
 function empty() {
-  return el("p", { class: "empty" }, "No tenant has an exchange in this time. One stands here some seconds after its first request was admitted or refused. An earlier “since” looks further back.");
+  return el("p", { class: "empty" }, "No tenant has an exchange in this time range. A tenant appears some seconds after its first request. Choose an earlier “since” to see older exchanges.");
 }
 
 const tokens = (of) => `${count(of.prompt_tokens)} + ${count(of.completion_tokens)}`;
@@ -48,7 +48,7 @@ function section(tenants, filters) {
     ...[{ name: "Without an end", numeric: true }, { name: "Tokens", numeric: true }, { name: "Cost", numeric: true }, { name: "Shards" }],
   ];
   const rows = tenants.map((of) => [
-    of.tenant === null ? el("span", { title: "Refused before it was known whose they were" }, nameOf(of)) : el("a", { href: `#/exchanges/${query({ ...filters, tenant: of.tenant })}` }, of.tenant),
+    of.tenant === null ? el("span", { title: "Refused before the tenant was known" }, nameOf(of)) : el("a", { href: `#/exchanges/${query({ ...filters, tenant: of.tenant })}` }, of.tenant),
     ...[of.exchanges, of.refused, of.blocked, of.open].map(count),
     tokens(of),
     [cost(of), of.unpriced > 0 ? el("small", {}, ` ${count(of.unpriced)} unpriced`) : null],
@@ -57,8 +57,8 @@ function section(tenants, filters) {
   return el(
     "section",
     { "aria-label": "Tenants" },
-    table("In this time, days in UTC; tokens of prompts and of answers", columns, rows, "wide"),
-    el("p", { class: "hint" }, "A tenant lives on the shard that serves it; several say that it has moved, or was refused elsewhere. “Unpriced” are exchanges that ended without a known cost: no price, or no usage was told."),
+    table("In this time range, days in UTC; tokens of prompts and responses", columns, rows, "wide"),
+    el("p", { class: "hint" }, "The shards that served a tenant; several mean that it moved, or that another shard refused it. “Unpriced” exchanges ended without a known cost: no price is configured, or the provider reported no usage."),
     tenants.filter(({ tenant }) => tenant !== null).map(byDay),
   );
 }

@@ -15,14 +15,14 @@ const PAGE = 20;
 export async function view(argument) {
   const inUse = await keys.inUse();
   const title = el("h1", { tabindex: "-1" }, "The tree");
-  const intro = el("p", {}, "The auditor's log of heads is one tree. Whoever keeps its root, signed, keeps a word on every record of the ledger.");
+  const intro = el("p", {}, "The auditor's log of tree heads is a Merkle tree. Its signed root commits to every record of the ledger.");
   let note;
   try {
     note = await auditor.checkpoint();
   } catch (error) {
     const empty =
       error.code === "not_cosigned"
-        ? el("p", { class: "empty" }, "No checkpoint is published yet: the witnesses of the policy have not cosigned one. Then the tree stands here.")
+        ? el("p", { class: "empty" }, "No checkpoint is published yet: the witnesses of the policy have not cosigned one.")
         : failure(error);
     return [title, intro, empty];
   }
@@ -34,7 +34,7 @@ export async function view(argument) {
     intro,
     argument !== "" && String(wanted) !== argument ? el("p", { class: "caveat" }, `There is no entry ${argument} of ${count(size)}.`) : null,
     checkpointSection(inUse.aggregate, note, seen),
-    size > 0 ? await entrySection(inUse, wanted, size, argument !== "") : el("p", { class: "empty" }, "The log holds no head yet. The first one that the auditor accepts is entry 0."),
+    size > 0 ? await entrySection(inUse, wanted, size, argument !== "") : el("p", { class: "empty" }, "The log has no tree head yet. The first one that the auditor accepts is entry 0."),
     size > 0 ? await listSection(wanted, size) : null,
     compareSection(inUse.aggregate, note),
   ];
@@ -44,14 +44,14 @@ function checkpointSection(key, note, { verified, compared, before }) {
   const lines = note.split("\n");
   let history = null;
   if (before === null) {
-    history = verified.ok ? el("p", { class: "hint" }, "It is the first that this browser keeps. On later visits it is held against the newest one then.") : null;
+    history = verified.ok ? el("p", { class: "hint" }, "It is the first checkpoint that this browser stores. On later visits it is compared with the newest one.") : null;
   } else if (compared === null) {
     history = el("p", { class: "hint" }, `It is the one that this browser saw last, ${moment(before.seen * 1000)}.`);
   } else {
     history = verdict(
       compared,
       `It goes on from the one of ${plural(before.size, "entry", "entries")} that this browser saw ${moment(before.seen * 1000)}`,
-      "It does not go on from what this browser saw before",
+      "It is not consistent with the checkpoint that this browser stored before",
     );
   }
   return el(
@@ -61,7 +61,7 @@ function checkpointSection(key, note, { verified, compared, before }) {
     verdict(verified, `Signed: ${plural(lines[1], "entry", "entries")}`, "The signature is not shown"),
     caveat(key),
     history,
-    isDurable() ? null : el("p", { class: "caveat" }, "This browser keeps nothing for this page: it cannot compare on the next visit."),
+    isDurable() ? null : el("p", { class: "caveat" }, "This browser cannot store data for this page, so it cannot compare on the next visit."),
     el("details", {}, el("summary", {}, "The signed note"), el("pre", { tabindex: 0, "aria-label": "The signed note" }, note)),
     el("p", { class: "actions" }, button("Download the checkpoint", () => download(`checkpoint-${auditor.sizeOf(note)}`, note))),
   );
@@ -125,7 +125,7 @@ function stepper(index, size) {
 }
 
 function details(entry) {
-  if (entry === null) return el("p", { class: "caveat" }, "The entry is not of the form that the auditor writes.");
+  if (entry === null) return el("p", { class: "caveat" }, "The entry does not have the auditor's format.");
   const row = (name, value) => [el("dt", {}, name), el("dd", {}, value)];
   if (entry.kind === "statement") return statementDetails(entry, row);
   return el(
@@ -172,7 +172,7 @@ async function listSection(index, size) {
     const rows = read.map(({ index: number, bytes }) => {
       const entry = auditor.readEntry(bytes);
       const link = el("a", { href: `#/tree/${number}`, "aria-current": number === index ? "true" : null }, count(number));
-      if (entry === null) return [link, "not of the form", "", "", ""];
+      if (entry === null) return [link, "unknown format", "", "", ""];
       if (entry.kind === "statement") return [link, `statement: ${entry.statement.kind}`, "", "", ""];
       const shard = entry.origin.split("/").at(-2) ?? "";
       return [link, entry.kind, shard, el("code", { title: entry.origin }, shortLog(logName(entry.origin))), count(entry.size)];
@@ -182,7 +182,7 @@ async function listSection(index, size) {
       "section",
       { "aria-labelledby": "entries" },
       heading,
-      table(`Entries ${count(first)} to ${count(last - 1)} of ${count(size)}, as they are told`, columns, rows),
+      table(`Entries ${count(first)} to ${count(last - 1)} of ${count(size)}, not verified here`, columns, rows),
       el(
         "p",
         { class: "actions" },
@@ -204,7 +204,7 @@ function compareSection(key, note) {
     const answer = await kept.compare(key, older, newest);
     if (kept.contradicts(answer)) kept.accuse(key, older, newest, answer.error);
     const holds = answer.ok ? `One history: ${plural(answer.older.size, "entry", "entries")}, then ${count(answer.newer.size)}` : "";
-    result.replaceChildren(verdict(answer, holds, kept.contradicts(answer) ? "Not one history" : "It is not shown that this is one history"));
+    result.replaceChildren(verdict(answer, holds, kept.contradicts(answer) ? "Not one history" : "Consistency is not shown"));
   };
   const known = kept.all(key).reverse();
   const rows = known.slice(0, PAGE).map((one) => [
@@ -218,10 +218,10 @@ function compareSection(key, note) {
     "section",
     { "aria-labelledby": "compare" },
     el("h2", { id: "compare" }, "Compare with an older checkpoint"),
-    field("older", "An older checkpoint of this log, the whole note", input, "From your own file, a witness, or another reader. Nothing of it is sent but its size."),
+    field("older", "An older checkpoint of this log, the whole note", input, "From your own file, a witness, or another reader. Only its size is sent."),
     // What is pasted often comes without the last line end, which belongs to a note.
     button("Compare", () => compare(`${input.value.trimEnd()}\n`)),
     result,
-    rows.length > 0 ? table("What this browser has verified and keeps", columns, rows) : null,
+    rows.length > 0 ? table("Checkpoints that this browser has verified and stored", columns, rows) : null,
   );
 }

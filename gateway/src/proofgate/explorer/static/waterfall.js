@@ -29,7 +29,7 @@ function rules({ rules: named, verdict }) {
 /** The stages that these records tell; what cannot be drawn is said. */
 export function waterfall(records) {
   const stages = stagesOf(records);
-  if (stages.length === 0) return el("p", { class: "empty" }, "No record says how this exchange began, so nothing can be drawn.");
+  if (stages.length === 0) return el("p", { class: "empty" }, "No record shows how this exchange began, so nothing can be drawn.");
   // An exchange that was found cut ends, in time, when it was found, which may be days later: it is not drawn to scale.
   const cut = records.some(({ kind }) => kind === "aborted");
   const drawn = cut ? stages.slice(0, -1) : stages;
@@ -47,6 +47,6 @@ export function waterfall(records) {
     "div",
     { class: "waterfall" },
     table("Stages, by the times in the records", columns, rows),
-    el("p", { class: "hint" }, "An attempt is drawn from the record before it was sent to the next record. What the gateway itself took in between, its rules among it, is in that time: records do not tell it apart."),
+    el("p", { class: "hint" }, "An attempt is drawn from the record before it to the record after it. This includes the gateway's own time, for example for rules, which records do not separate."),
   );
 }
