@@ -216,7 +216,7 @@ def delete_a_log_under_a_forged_tombstone(audit: Audit, _others: Others) -> None
     claim = ["removed 1", "exchanges 10", "newest 1", "minimum-days 180", "author nobody"]
     claim.append("reason made up")
     text = "\n".join(["proofgate.dev/tombstone@v2", origin, size, root, *claim])
-    # Under the keeper's name and its key's id, which anybody knows.
+    # Under the retention job's name and its key's id, which anybody knows.
     name, number, _ = (audit.folder / "keeping-key").read_text().split("+", 2)
     body = base64.b64encode(bytes.fromhex(number) + bytes(64)).decode()
     (log / "tombstone").write_text(f"{text}\n\n\u2014 {name} {body}\n")

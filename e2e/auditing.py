@@ -65,7 +65,7 @@ class Audit:
 
     @property
     def keeping(self) -> list[str]:
-        """The key of the ledger's keeper, where it has one."""
+        """The retention key of the ledger, where it has one."""
         key = self.folder / "keeping-key"
         return ["--keeping-key", str(key)] if key.exists() else []
 

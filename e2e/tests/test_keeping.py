@@ -1,5 +1,5 @@
-"""What is kept of a gateway's exchanges on a real volume: bodies that only a key off it opens, and the keeper, whose
-runs the manifest decides."""
+"""What is kept of a gateway's exchanges on a real volume: bodies that only a key off it opens, and the retention job,
+whose runs the manifest decides."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from e2e.tests.fleet import TENANTS, key_of
 from e2e.tests.traffic import ask, wait_reachable
 
 NAME = "kept"
-KEEPER = f"{NAME}-keeper"
+RETENTION_JOB = f"{NAME}-retention"
 HELD, OTHER = TENANTS[:2]
 HOLD = {"name": "case", "tenant": HELD, "reason": "litigation"}
 _ENDS = {"Complete", "Failed"}
@@ -31,7 +31,8 @@ TEXT = "a sentence that stands nowhere else"
 
 @pytest.fixture
 def kept(namespace: Namespace) -> Iterator[Gateway]:
-    """A gateway of one worker that stores bodies, with a keeper that runs when it is told; its key is a new one."""
+    """A gateway of one worker that stores bodies, with a retention job that runs when it is told; its key is a new
+    one."""
     key, _ = _core.generate_key("keeping.example.com/e2e")
     secret = {
         "apiVersion": "v1",
@@ -64,9 +65,9 @@ def kept(namespace: Namespace) -> Iterator[Gateway]:
 
 
 def run(gateway: Gateway, which: str) -> None:
-    """Has the keeper run now, as its CronJob stands, and waits until the run has ended well."""
-    namespace, name = gateway.namespace, f"{KEEPER}-{which}"
-    namespace.kubectl("create", "job", f"--from=cronjob/{KEEPER}", name)
+    """Has the retention job run now, as its CronJob stands, and waits until the run has ended well."""
+    namespace, name = gateway.namespace, f"{RETENTION_JOB}-{which}"
+    namespace.kubectl("create", "job", f"--from=cronjob/{RETENTION_JOB}", name)
 
     def outcome() -> str:
         conditions = (namespace.get("job", name) or {}).get("status", {}).get("conditions", [])
@@ -82,7 +83,7 @@ def kept_of(gateway: Gateway) -> tuple[str, str]:
 
 
 def told(gateway: Gateway) -> Object:
-    """What the status says of the keeper."""
+    """What the status says of the retention job."""
     found = gateway.namespace.get("ggw", gateway.name) or {}
     keeping: Object = found.get("status", {}).get("keeping", {})
     return keeping

@@ -92,14 +92,15 @@ type head struct {
 	Origin     string `json:"origin"`
 	Size       int64  `json:"size"`
 	Checkpoint string `json:"checkpoint"`
-	// Statement is what a keeper signed, by its digest.
+	// Statement is what the retention job signed, by its digest.
 	Statement *struct {
 		SHA256 string `json:"sha256"`
 	} `json:"statement"`
 }
 
 // checkTiles checks a log in tiles from its checkpoint to its last entry, and that every entry carries a head which the
-// ledger's key signed or, of the auditor's own log of who read what, the auditor's; or tells a keeper's statement. It returns the checkpoint.
+// ledger's key signed or, of the auditor's own log of who read what, the auditor's; or tells the retention job's
+// statement. It returns the checkpoint.
 func checkTiles(from source, auditorKey, ledgerKey string) (*checkpoint, error) {
 	text, err := from.read("checkpoint")
 	if err != nil {
@@ -203,8 +204,8 @@ func checkHead(leaf []byte, auditorKey, ledgerKey string) error {
 // statementDigest is how an entry names the statement that it tells.
 var statementDigest = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
-// checkStatement checks an entry that tells what a keeper signed about the ledger or a log of it. It carries no checkpoint,
-// and nothing of the statement but its digest.
+// checkStatement checks an entry that tells what the retention job signed about the ledger or a log of it. It carries
+// no checkpoint, and nothing of the statement but its digest.
 func checkStatement(told head, ledgerKey string) error {
 	ledger, _, _ := strings.Cut(ledgerKey, "+")
 	if told.Origin != ledger && !strings.HasPrefix(told.Origin, ledger+"/") {

@@ -20,7 +20,7 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalGateway]:
 
 @pytest.fixture(autouse=True)
 def author(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who answers for what a keeper's commands sign."""
+    """Who answers for what the retention job's commands sign."""
     monkeypatch.setenv("PROOFGATE_AUTHOR", "end-to-end tests")
 
 

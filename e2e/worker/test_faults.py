@@ -29,7 +29,7 @@ from e2e.local_gateway import KEYS, MODEL, LocalGateway, local_gateway
 from e2e.programs import PATIENCE, wait_until
 from e2e.shim import Calls, Shim
 from e2e.worker.raw_http import chat_request, error_of, send, status_of
-from e2e.worker.test_keeping import KEEPER
+from e2e.worker.test_keeping import RETENTION_KEY_NAME
 
 #: Of a log: what it was written into, what was signed of it, what follows of that, and bodies.
 SEGMENT = "00000000000000000000.seg"
@@ -59,7 +59,7 @@ class Home:
     @property
     def keeping(self) -> list[object]:
         where: list[object] = ["--ledger", self.ledger, "--state", self.folder / "holds", "--ledger-key", self.key]
-        return [*where, "--signing-key", self.folder / "keeper"]
+        return [*where, "--signing-key", self.folder / "retention-key"]
 
 
 def _rule(word: str) -> dict[str, Any]:
@@ -87,8 +87,8 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> Home:
     shutil.copytree(folder / "ledger", home.ledger)
     shutil.copytree(shred_keys, home.folder / "shred-keys")
     (home.folder / "auditor-key").write_text(_core.generate_key(AUDITOR)[0])
-    signing, verifying = _core.generate_key(KEEPER)
-    (home.folder / "keeper").write_text(signing)
+    signing, verifying = _core.generate_key(RETENTION_KEY_NAME)
+    (home.folder / "retention-key").write_text(signing)
     (home.folder / "keeping-key").write_text(verifying)
     for made in (
         ("index", "--ledger", home.ledger, "--ledger-key", key, "--index", home.folder / "index", "--same-volume"),

@@ -24,12 +24,12 @@ from e2e.local_gateway import local_gateway
 from e2e.programs import PATIENCE, wait_until
 from e2e.served import look, served
 
-KEEPER = "proofgate.dev/local/keeping"
+RETENTION_KEY_NAME = "proofgate.dev/local/keeping"
 EXAMPLE = Path(__file__).parents[2] / "examples" / "verify" / "verify.py"
 
 
 YEAR = 366 * 86_400_000_000
-#: `proofgate keep` when everything is a year old; the process is gone after the step that is named.
+#: `proofgate retention` when everything is a year old; the process is gone after the step that is named.
 KILLED_IN_A_YEAR = f"""
 import os, sys, time
 from proofgate.keeping import arguments, keep
@@ -44,13 +44,13 @@ arguments.now = lambda: later
 for place, name in ((keep, "_opened"), (keep, "_bring_in"), (keep.KeptLedger, "prune"), (keep.KeptLedger, "erase")):
     if name == sys.argv[1]:
         setattr(place, name, and_die(getattr(place, name)))
-sys.exit(main(["keep", *sys.argv[2:]]))
+sys.exit(main(["retention", *sys.argv[2:]]))
 """
 
 
 @dataclass(frozen=True)
 class Kept:
-    """A ledger of four logs, one of a killed worker, with its auditor and its keeper."""
+    """A ledger of four logs, one of a killed worker, with its auditor and its retention job."""
 
     audit: Audit
 
@@ -61,7 +61,7 @@ class Kept:
     def keep(self, command: str, *more: str) -> tuple[int, dict[str, Any]]:
         folder = self.audit.folder
         where = ["--ledger", str(self.audit.ledger), "--state", str(folder / "holds"), "--ledger-key", self.audit.key]
-        code, text = self.run(command, *where, "--signing-key", str(folder / "keeper"), "--json", *more)
+        code, text = self.run(command, *where, "--signing-key", str(folder / "retention-key"), "--json", *more)
         assert text.startswith("{"), text
         report: dict[str, Any] = json.loads(text)
         return code, report
@@ -74,7 +74,7 @@ class Kept:
         (folder / "plan").write_text(json.dumps(plan))
         (folder / "report").write_text("{}")
         where = ["--ledger", str(self.audit.ledger), "--state", str(folder / "kept"), "--ledger-key", self.audit.key]
-        named = ["--signing-key", str(folder / "keeper"), "--plan", str(folder / "plan")]
+        named = ["--signing-key", str(folder / "retention-key"), "--plan", str(folder / "plan")]
         options = [*where, *named, *more, "--report", str(folder / "report")]
         if kill_after:
             command = [sys.executable, "-c", KILLED_IN_A_YEAR, kill_after, *options]
@@ -83,7 +83,7 @@ class Kept:
             later = time.time_ns() // 1000 + YEAR
             with pytest.MonkeyPatch.context() as patched:
                 patched.setattr(arguments, "now", lambda: later)
-                code = proofgate("keep", *options).returncode
+                code = proofgate("retention", *options).returncode
         report: dict[str, Any] = json.loads((folder / "report").read_text())
         return code, report
 
@@ -128,11 +128,11 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Kept:
     home.mkdir()
     shutil.copytree(folder / "ledger", home / "ledger")
     (home / "auditor-key").write_text(_core.generate_key(AUDITOR)[0])
-    signing, verifying = _core.generate_key(KEEPER)
-    (home / "keeper").write_text(signing)
+    signing, verifying = _core.generate_key(RETENTION_KEY_NAME)
+    (home / "retention-key").write_text(signing)
     (home / "keeping-key").write_text(verifying)
     kept = Kept(Audit(home, key))
-    assert kept.hold("begin", "--ledger-key", key, "--signing-key", str(home / "keeper"))[0] == 0
+    assert kept.hold("begin", "--ledger-key", key, "--signing-key", str(home / "retention-key"))[0] == 0
     assert kept.audit.look("--new-aggregate") == (0, [])
     return kept
 
@@ -159,8 +159,8 @@ def test_a_ledger_that_was_shortened_by_right_verifies_for_everybody(kept: Kept,
     assert code == 2 and "[log_removed]" in text
     index = ["index", "--ledger", str(audit.ledger), "--ledger-key", audit.key, "--index", str(tmp_path / "index")]
     code, text = kept.run(*index)
-    assert code == 40 and "without the keeper's key nobody can tell by whom" in text
-    _, other = _core.generate_key("proofgate.dev/local/other-keeper")
+    assert code == 40 and "without the retention key nobody can tell by whom" in text
+    _, other = _core.generate_key("proofgate.dev/local/other-retention")
     code, text = kept.run(*index, "--keeping-key", other)
     assert code == 40 and "its tombstone is refused" in text
     assert kept.run(*index, "--keeping-key", str(audit.folder / "keeping-key"))[0] == 0

@@ -32,7 +32,7 @@ INPUT = "".join(request_line(f"Hello {number}.") for number in range(4000)).enco
 
 
 @dataclass
-class Keeper:
+class ObjectProvider:
     """A provider with one key, and so with one list of files and one of batches."""
 
     url: str = ""
@@ -84,8 +84,8 @@ class Keeper:
 
 
 @pytest.fixture(scope="module")
-def keeper() -> Iterator[Keeper]:
-    keeper = Keeper()
+def provider() -> Iterator[ObjectProvider]:
+    provider = ObjectProvider()
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -95,7 +95,7 @@ def keeper() -> Iterator[Keeper]:
             body = self.rfile.read(length)
             if len(body) < length:
                 return  # The request was never whole.
-            found = keeper.answer(self.command, self.path, self.headers.get("Content-Type", ""), body)
+            found = provider.answer(self.command, self.path, self.headers.get("Content-Type", ""), body)
             error = {
                 "error": {"message": "No such object.", "type": "invalid_request_error", "code": None, "param": None}
             }
@@ -113,18 +113,18 @@ def keeper() -> Iterator[Keeper]:
             pass
 
     with loopback_server(Handler) as server:
-        keeper.url = f"{url_of(server)}/v1"
-        yield keeper
+        provider.url = f"{url_of(server)}/v1"
+        yield provider
 
 
 @pytest.fixture(scope="module")
-def gateway(tmp_path_factory: pytest.TempPathFactory, keeper: Keeper) -> Iterator[LocalGateway]:
+def gateway(tmp_path_factory: pytest.TempPathFactory, provider: ObjectProvider) -> Iterator[LocalGateway]:
     rule = {
         **{"id": "word", "literals": ["johndoe"], "action": "Block", "score": 100},
         **{"reason": "A word.", "target": "Request"},
     }
     settings = {
-        "providers": [{"name": "mock", "type": "OpenAI", "baseURL": keeper.url, "objectsOf": "acme"}],
+        "providers": [{"name": "mock", "type": "OpenAI", "baseURL": provider.url, "objectsOf": "acme"}],
         "models": [
             {"name": MODEL, "provider": "mock"},
             {"name": "alias", "provider": "mock", "upstreamModel": MODEL},
@@ -135,10 +135,10 @@ def gateway(tmp_path_factory: pytest.TempPathFactory, keeper: Keeper) -> Iterato
         yield running
 
 
-def test_a_batch_from_its_input_to_its_output(gateway: LocalGateway, client: OpenAI, keeper: Keeper) -> None:
+def test_a_batch_from_its_input_to_its_output(gateway: LocalGateway, client: OpenAI, provider: ObjectProvider) -> None:
     raw = client.files.with_raw_response.create(file=("input.jsonl", INPUT), purpose="batch")
     file = raw.parse()
-    assert keeper.files[file.id][1] == INPUT
+    assert provider.files[file.id][1] == INPUT
     batch = client.batches.create(
         input_file_id=file.id,
         endpoint="/v1/chat/completions",
@@ -154,7 +154,7 @@ def test_a_batch_from_its_input_to_its_output(gateway: LocalGateway, client: Ope
         assert b"".join(content.iter_bytes()) == INPUT
         content_id = content.headers["x-request-id"]
     deleted = client.files.with_raw_response.delete(file.id)
-    assert deleted.parse().deleted and not keeper.files
+    assert deleted.parse().deleted and not provider.files
 
     uploaded = records_of(gateway, raw.headers["x-request-id"])
     assert uploaded["admission"]["endpoint"] == f"POST {FILES}" and "coming" in uploaded["admission"]
@@ -168,7 +168,7 @@ def test_a_batch_from_its_input_to_its_output(gateway: LocalGateway, client: Ope
 
 @pytest.mark.parametrize("before", [True, False], ids=["purpose first", "file first"])
 def test_a_batch_is_judged_wherever_the_client_puts_its_purpose(
-    gateway: LocalGateway, keeper: Keeper, before: bool
+    gateway: LocalGateway, provider: ObjectProvider, before: bool
 ) -> None:
     def upload(content: bytes) -> httpx.Response:
         purpose: tuple[str, Any] = ("purpose", (None, "batch"))
@@ -181,7 +181,7 @@ def test_a_batch_is_judged_wherever_the_client_puts_its_purpose(
         )
 
     kept = upload(INPUT)
-    assert kept.status_code == 200 and keeper.files.pop(kept.json()["id"])[1] == INPUT
+    assert kept.status_code == 200 and provider.files.pop(kept.json()["id"])[1] == INPUT
     for bad, status, code in (
         (request_line("johndoe"), 403, "policy_blocked"),
         (request_line("Hello", "alias"), 400, "batch_model_renamed"),
@@ -192,12 +192,12 @@ def test_a_batch_is_judged_wherever_the_client_puts_its_purpose(
             refused = upload(content)
             assert (refused.status_code, refused.json()["error"]["code"]) == (status, code), bad
             assert f"Line {1 if len(content) < len(INPUT) else 4001} of the file" in refused.text
-    assert not keeper.files
+    assert not provider.files
 
 
-def test_nobody_else_reaches_them(gateway: LocalGateway, client: OpenAI, keeper: Keeper) -> None:
+def test_nobody_else_reaches_them(gateway: LocalGateway, client: OpenAI, provider: ObjectProvider) -> None:
     file = client.files.create(file=("notes.pdf", b"%PDF- johndoe"), purpose="user_data")
-    asked = len(keeper.asked)
+    asked = len(provider.asked)
     with OpenAI(base_url=gateway.base_url, api_key=KEYS["globex"], max_retries=0) as globex:
         for ask in (
             lambda: globex.files.retrieve(file.id),
@@ -210,7 +210,7 @@ def test_nobody_else_reaches_them(gateway: LocalGateway, client: OpenAI, keeper:
             with pytest.raises(APIStatusError) as refused:
                 ask()
             assert (refused.value.status_code, refused.value.code) == (403, "objects_not_configured")
-    assert len(keeper.asked) == asked
+    assert len(provider.asked) == asked
     assert client.files.delete(file.id).deleted
 
 

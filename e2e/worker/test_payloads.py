@@ -26,7 +26,7 @@ from e2e.worker.raw_http import chat_request, error_of, send, status_of
 
 MOST = 65536
 QUESTION = "where did Ada bury the treasure of Kidd"
-KEEPER = "proofgate.dev/local/keeping"
+RETENTION_KEY_NAME = "proofgate.dev/local/keeping"
 
 
 def settings(folder: Path) -> dict[str, Any]:
@@ -229,14 +229,14 @@ def test_what_was_erased_or_shredded_opens_nowhere_and_everything_verifies(folde
     with local_gateway(folder, settings=settings(folder)) as gateway:
         erased, shredded = ask(gateway, body_of(QUESTION)), ask(gateway, body_of(QUESTION, stream=True))
         assert gateway.worker is not None and gateway.worker.stop() == 0
-        signing, verifying = _core.generate_key(KEEPER)
-        (folder / "keeper").write_text(signing)
-        keeper = ["--state", str(folder / "holds"), "--ledger-key", gateway.verifying_key]
-        keeper += ["--signing-key", str(folder / "keeper")]
-        assert proofgate("hold", "begin", *keeper).returncode == 0
+        signing, verifying = _core.generate_key(RETENTION_KEY_NAME)
+        (folder / "retention-key").write_text(signing)
+        retention = ["--state", str(folder / "holds"), "--ledger-key", gateway.verifying_key]
+        retention += ["--signing-key", str(folder / "retention-key")]
+        assert proofgate("hold", "begin", *retention).returncode == 0
         frames = next(gateway.ledger.rglob("payloads")).read_bytes()
         why = ["--override-minimum", "--reason", "asked for", "--yes"]
-        done = proofgate("erase", "--ledger", str(gateway.ledger), *keeper, "--id", erased.id, *why)
+        done = proofgate("erase", "--ledger", str(gateway.ledger), *retention, "--id", erased.id, *why)
         assert done.returncode == 0, done.stderr
         left = next(gateway.ledger.rglob("payloads")).read_bytes()
         first = 32 + len(erased.request) + 16

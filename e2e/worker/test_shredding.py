@@ -21,7 +21,7 @@ from e2e.commands import proofgate
 from e2e.local_gateway import KEYS, MODEL, LocalGateway, local_gateway
 from e2e.programs import PATIENCE, wait_until
 
-KEEPER = "proofgate.dev/local/keeping"
+RETENTION_KEY_NAME = "proofgate.dev/local/keeping"
 EXAMPLE = Path(__file__).parents[2] / "examples" / "verify" / "verify.py"
 
 
@@ -56,17 +56,17 @@ def ask(gateway: LocalGateway, text: str) -> Exchange:
 
 
 class Shredding:
-    """A gateway with a folder of keys, and its keeper."""
+    """A gateway with a folder of keys, and its retention job."""
 
     def __init__(self, gateway: LocalGateway) -> None:
         self.gateway = gateway
         self.home = gateway.folder
         self.keys = Folder(self.home / "shred-keys")
-        signing, verifying = _core.generate_key(KEEPER)
-        (self.home / "keeper").write_text(signing)
+        signing, verifying = _core.generate_key(RETENTION_KEY_NAME)
+        (self.home / "retention-key").write_text(signing)
         (self.home / "keeping-key").write_text(verifying)
         self.state = ("--state", self.home / "holds")
-        self.signing = ("--ledger-key", gateway.verifying_key, "--signing-key", self.home / "keeper")
+        self.signing = ("--ledger-key", gateway.verifying_key, "--signing-key", self.home / "retention-key")
         assert run("hold", "begin", *self.state, *self.signing)[0] == 0
 
     def shred(self, *more: object) -> tuple[int, str]:

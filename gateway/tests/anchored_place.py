@@ -1,4 +1,4 @@
-"""An auditor's port whose log a test writes, and a keeper that waits for it."""
+"""An auditor's port whose log a test writes, and a retention job that waits for it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ERASURE = "0a" * 32
 
 
 def head(number: int) -> dict[str, Any]:
-    """An entry of which a keeper needs nothing."""
+    """An entry of which a retention job needs nothing."""
     return {"v": 1, "kind": "head", "origin": "a/0/X", "size": number, "checkpoint": "note"}
 
 

@@ -18,11 +18,11 @@ from typing import Any, TypeVar, cast
 import auditor_double
 import httpx
 import hypothesis
-import keeper_double
 import mirror_core_double
 import payloads_double
 import pytest
 import replay_double
+import retention_double
 import uvloop
 from faulty_worker import Worker
 from signing import LEDGER
@@ -172,7 +172,7 @@ def _stands_in(fake: ModuleType, *names: str) -> Any:
 
 # What the core does with a whole ledger, or over a long time. Tests ask for these by name.
 fake_auditor = _stands_in(auditor_double, "Auditor")
-fake_keeper = _stands_in(keeper_double, "Keeper")
+fake_retention_state = _stands_in(retention_double, "RetentionState")
 fake_replay = _stands_in(replay_double, "RecordedExchanges", "Replayer")
 fake_payloads = _stands_in(payloads_double, "StoredPayloads", "stored_payload")
 fake_pinned = _stands_in(mirror_core_double, "fsck_pinned")

@@ -53,10 +53,10 @@ class Key:
         return f"{text}\n\N{EM DASH} {origin} {base64.b64encode(signature).decode()}\n"
 
 
-#: The ledger's, the auditor's and the keeper's.
+#: The ledger's key, the auditor's key and the retention key.
 LEDGER = Key("proofgate.dev/ns/demo")
 AUDITOR = Key("proofgate.dev/ns/audit", bytes([9]) * 32)
-KEEPER = Key("proofgate.dev/ns/keeping", bytes([5]) * 32)
+RETENTION_KEY = Key("proofgate.dev/ns/keeping", bytes([5]) * 32)
 #: The ledger's verifying key.
 VKEY = LEDGER.verifying
 

@@ -1,4 +1,4 @@
-"""A keeper that waits for the auditor's log, which it reads from that one's port."""
+"""A retention job that waits for the auditor's log, which it reads from that one's port."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import Any
 import anchored_place
 import pytest
 from anchored_place import ERASURE, KEY, TOMBSTONE, Auditor, erased, head, removed
-from keeper_double import Keeper
 from loopback import Handler, answer, answering
+from retention_double import RetentionState
 from signing import VKEY, Key
-from test_keep import CASE, Place
+from test_retention_job import CASE, Place
 
 from proofgate.cli import main
 from proofgate.keeping import anchors, arguments
 
-pytestmark = pytest.mark.usefixtures("fake_keeper")
+pytestmark = pytest.mark.usefixtures("fake_retention_state")
 
 RETENTION = {"maximumDays": 180, "tenants": [{"name": "acme", "maximumDays": 90}]}
 PATIENCE = "600"
@@ -37,14 +37,14 @@ def waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     """Both a removal and an erasure wait; nobody sleeps."""
     monkeypatch.setenv(arguments.AUTHOR_VARIABLE, "officer")
     monkeypatch.setattr(anchors, "_PAUSE_SECONDS", 0.0)
-    monkeypatch.setattr(Keeper, "tombstone", TOMBSTONE)
-    monkeypatch.setattr(Keeper, "erasure", ERASURE)
+    monkeypatch.setattr(RetentionState, "tombstone", TOMBSTONE)
+    monkeypatch.setattr(RetentionState, "erasure", ERASURE)
 
 
 @pytest.fixture
 def place(tmp_path: Path) -> Place:
-    Keeper.pruned = Keeper.erased = ()
-    Keeper.anchored = None
+    RetentionState.pruned = RetentionState.erased = ()
+    RetentionState.anchored = None
     return Place(tmp_path)
 
 
@@ -55,7 +55,7 @@ def waits(auditor: Auditor, patience: str = PATIENCE) -> tuple[str, ...]:
 
 def signed() -> bool:
     """Whether the core was asked to remove or erase anything."""
-    return Keeper.pruned != () or Keeper.erased != ()
+    return RetentionState.pruned != () or RetentionState.erased != ()
 
 
 def test_a_run_signs_and_destroys_once_the_auditor_has_told_it(place: Place, auditor: Auditor) -> None:
@@ -72,8 +72,8 @@ def test_a_run_signs_and_destroys_once_the_auditor_has_told_it(place: Place, aud
     assert (code, report["result"], report["anchor"]) == (0, "ok", "auditor")
     assert (report["removedNow"], report["erasedNow"]) == (2, 3)
     assert "not_anchored" not in report["staying"]
-    assert Keeper.anchored == {TOMBSTONE, ERASURE}
-    assert Keeper.pruned[4] == ("officer", "the retention of 180 days", None)
+    assert RetentionState.anchored == {TOMBSTONE, ERASURE}
+    assert RetentionState.pruned[4] == ("officer", "the retention of 180 days", None)
 
 
 def test_what_an_auditor_does_not_tell_waits_for_the_next_run(place: Place, auditor: Auditor) -> None:
@@ -164,7 +164,7 @@ def test_what_was_read_once_is_not_asked_for_again(place: Place, auditor: Audito
     auditor.tell(*map(head, range(200)))
     assert place.keep(*waits(auditor), known=0, retention=RETENTION)[0] == 0
     assert auditor.bundles == ["/tile/entries/002", "/tile/entries/003.p/34"]
-    assert Keeper.anchored == {TOMBSTONE, ERASURE}
+    assert RetentionState.anchored == {TOMBSTONE, ERASURE}
     # What cannot be read of the memory costs a reading, and no more.
     for text in ("", "[]", '{"v":1,"origin":"a","size":3,"peaks":[],"statements":[]}', '{"v":2}', "[" * 9000):
         (place.folder / "state" / anchors.MEMORY).write_text(text)
@@ -177,7 +177,7 @@ def test_a_log_that_is_shorter_or_another_one_than_it_was_lets_nothing_go(
 ) -> None:
     auditor.tell(head(1), removed(), erased())
     assert place.keep(*waits(auditor), begin=True, retention=RETENTION)[0] == 0
-    whole, Keeper.pruned, Keeper.erased = list(auditor.entries), (), ()
+    whole, RetentionState.pruned, RetentionState.erased = list(auditor.entries), (), ()
     auditor.entries = whole[:2]
     code, report = place.keep(*waits(auditor, "0"), known=0, retention=RETENTION)
     assert (code, report["result"], signed()) == (1, "auditor_log_refused", False)
@@ -199,16 +199,16 @@ def test_a_dry_run_reads_the_log_and_remembers_nothing(place: Place, auditor: Au
     assert place.keep(begin=True)[1]["anchor"] == "none"
     auditor.tell(removed(), erased())
     code, report = place.keep(*waits(auditor), "--dry-run", known=0, retention=RETENTION)
-    assert (code, report["anchor"], Keeper.pruned[-1]) == (0, "auditor", False)
+    assert (code, report["anchor"], RetentionState.pruned[-1]) == (0, "auditor", False)
     assert not (place.folder / "state" / anchors.MEMORY).exists()
 
 
 def test_without_an_auditor_what_is_signed_says_so(place: Place) -> None:
     code, report = place.keep(begin=True, retention=RETENTION)
     assert (code, report["result"], report["anchor"]) == (0, "ok", "none")
-    assert Keeper.anchored is None
-    assert Keeper.pruned[4][1] == "the retention of 180 days (no anchor)"
-    assert Keeper.erased[5][1] == "the retention of its tenant (no anchor)"
+    assert RetentionState.anchored is None
+    assert RetentionState.pruned[4][1] == "the retention of 180 days (no anchor)"
+    assert RetentionState.erased[5][1] == "the retention of its tenant (no anchor)"
 
 
 def by_hand(place: Place, *more: str) -> list[str]:
@@ -222,7 +222,7 @@ def test_by_hand_the_port_does_as_well_as_the_state(place: Place, auditor: Audit
     assert place.keep(begin=True)[0] == 0
     auditor.tell(head(1), removed())
     assert main(by_hand(place, "--auditor", auditor.url, "--auditor-key", KEY)) == 0
-    assert Keeper.anchored == {TOMBSTONE}
+    assert RetentionState.anchored == {TOMBSTONE}
     for refused, why in (
         (["--auditor", auditor.url], "go together"),
         (["--auditor-key", KEY], "go together"),
@@ -230,12 +230,12 @@ def test_by_hand_the_port_does_as_well_as_the_state(place: Place, auditor: Audit
         (["--auditor", "http://me:pass@a", "--auditor-key", KEY], "holds no password"),
         (["--auditor", "http://a:99999", "--auditor-key", KEY], "ort"),
     ):
-        Keeper.pruned = ()
+        RetentionState.pruned = ()
         assert main(by_hand(place, *refused)) == 2
         told = capsys.readouterr().err
         assert why in told
         assert "pass@" not in told
-        assert Keeper.pruned == ()
+        assert RetentionState.pruned == ()
     auditor.leave()
     assert main(by_hand(place, "--auditor", auditor.url, "--auditor-key", KEY)) == 2
     assert "not_cosigned): nothing is done" in capsys.readouterr().err

@@ -50,8 +50,8 @@ def test_what_is_archived_has_the_digest_that_records_name_and_nothing_secret(
 
 
 def test_what_was_changed_is_never_shown_and_a_worker_writes_it_anew(tmp_path: Path) -> None:
-    keeper = Archive(tmp_path)
-    keeper.keep(b"{}")
+    kept = Archive(tmp_path)
+    kept.keep(b"{}")
     digest = digest_of(b"{}")
     path = tmp_path / FOLDER / f"{digest}.json"
 
@@ -74,7 +74,7 @@ def test_what_was_changed_is_never_shown_and_a_worker_writes_it_anew(tmp_path: P
         with pytest.raises(ArchiveError) as refused:
             find(tmp_path, digest)
         assert refused.value.code == "configuration_changed"
-        keeper.keep(b"{}")
+        kept.keep(b"{}")
         assert find(tmp_path, digest) == b"{}"
 
 
@@ -87,15 +87,15 @@ def test_a_file_that_is_too_large_is_not_read(tmp_path: Path, monkeypatch: pytes
 
 def test_what_cannot_be_written_now_is_written_later(tmp_path: Path) -> None:
     ledger = tmp_path / "ledger"
-    keeper = Archive(ledger)
-    keeper.keep(b"{}")
-    keeper.keep(b"[]")
-    assert not keeper.complete
-    keeper.retry()
-    assert not keeper.complete
+    kept = Archive(ledger)
+    kept.keep(b"{}")
+    kept.keep(b"[]")
+    assert not kept.complete
+    kept.retry()
+    assert not kept.complete
     ledger.mkdir()
-    keeper.retry()
-    assert keeper.complete
+    kept.retry()
+    assert kept.complete
     assert find(ledger, digest_of(b"{}")) == b"{}"
     assert find(ledger, digest_of(b"[]")) == b"[]"
 

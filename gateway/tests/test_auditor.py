@@ -305,7 +305,7 @@ def test_without_a_held_checkpoint_it_begins_and_with_one_the_core_is_told(
         main([*held, "--new-aggregate"])
 
 
-def test_a_keepers_key_is_one_or_a_file_that_holds_one(arguments: list[str], capsys: Capture) -> None:
+def test_a_retention_key_is_one_or_a_file_that_holds_one(arguments: list[str], capsys: Capture) -> None:
     assert main([*arguments, "--once", "--new-aggregate", "--keeping-key", VKEY]) == 0
     assert main([*arguments, "--once", "--new-aggregate", "--keeping-key", "nowhere"]) == 2
     assert "nowhere cannot be read" in capsys.readouterr().err

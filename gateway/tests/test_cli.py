@@ -20,7 +20,7 @@ from failures import failure
 from faulty_worker import Worker
 from index_ledger import DAY, NOON, Log, own_id
 from recorded_exchange import Recorded, recorded, recorded_once
-from signing import KEEPER, LEDGER, VKEY, Key, key_set
+from signing import LEDGER, RETENTION_KEY, VKEY, Key, key_set
 from written_log import records_of
 
 from proofgate import _core, evidence
@@ -403,9 +403,9 @@ def test_two_records_of_one_kind_have_files_of_their_own(tmp_path: Path) -> None
     ]
 
 
-def test_fsck_takes_the_keepers_key_and_no_other_partys(recorded: Recorded, capsys: Capture) -> None:
+def test_fsck_takes_the_retention_key_and_no_other_partys(recorded: Recorded, capsys: Capture) -> None:
     fsck = ["fsck", str(recorded.ledger), "--key", VKEY, "--keeping-key"]
-    assert main([*fsck, KEEPER.verifying]) == 0
+    assert main([*fsck, RETENTION_KEY.verifying]) == 0
     assert main([*fsck, VKEY]) == 2
     assert "could speak for the ledger" in capsys.readouterr().err
 

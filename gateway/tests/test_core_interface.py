@@ -11,12 +11,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import auditor_double
-import keeper_double
 import mirror_core_double
 import payloads_double
 import policy_queue_double
 import pytest
 import replay_double
+import retention_double
 import witness_double
 
 STUB = Path(__file__).parents[1] / "src" / "proofgate" / "_core.pyi"
@@ -52,7 +52,7 @@ def parameters(fake: object, dotted: str) -> list[str]:
 @pytest.mark.parametrize(
     "fake",
     [
-        *(auditor_double.Auditor, keeper_double.Keeper, witness_double.Witness),
+        *(auditor_double.Auditor, retention_double.RetentionState, witness_double.Witness),
         *(policy_queue_double.PolicyItem, policy_queue_double.PolicyQueue),
         *(payloads_double.StoredExchange, payloads_double.StoredPayloads, payloads_double.stored_payload),
         *(replay_double.RecordedExchanges, replay_double.Replayer, mirror_core_double.fsck_pinned),

@@ -1,4 +1,4 @@
-"""The commands of a keeper: what they take, print and refuse."""
+"""The commands of the retention job: what they take, print and refuse."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ import json
 from pathlib import Path
 from typing import Any
 
-import keeper_double
 import pytest
-from keeper_double import Keeper
-from signing import KEEPER, VKEY, Key
+import retention_double
+from retention_double import RetentionState
+from signing import RETENTION_KEY, VKEY, Key
 
 from proofgate import _core
 from proofgate.cli import main
 from proofgate.keeping import arguments
 
-pytestmark = pytest.mark.usefixtures("fake_keeper")
+pytestmark = pytest.mark.usefixtures("fake_retention_state")
 
-SIGNING_KEY = KEEPER.signing
+SIGNING_KEY = RETENTION_KEY.signing
 DAY = 86_400_000_000
 
 Capture = pytest.CaptureFixture[str]
@@ -33,7 +33,7 @@ def author(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def state(tmp_path: Path, capsys: Capture) -> str:
-    """The state of a keeper that has begun, beside a ledger and the keeper's key."""
+    """The state of a retention job that has begun, beside a ledger and the retention key."""
     (tmp_path / "ledger").mkdir()
     (tmp_path / "key").write_text(f"{SIGNING_KEY}\n")
     keys = ("--ledger-key", VKEY, "--signing-key", str(tmp_path / "key"))
@@ -75,18 +75,18 @@ def test_a_hold_and_its_release_are_stated_at_once_where_the_ledger_is_given(
 ) -> None:
     where = ["--ledger", str(tmp_path / "ledger"), "--ledger-key", VKEY]
     add = ["hold", "add", "--state", state, "--all", "--reason", "a case", "--ticket", "2026-17"]
-    Keeper.stated = ()
+    RetentionState.stated = ()
     assert main([*add, *where]) == 2
     assert "go together" in capsys.readouterr().err
     assert main([*add, *where, "--signing-key", str(tmp_path / "key"), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["ticket"] == "2026-17"
-    assert tuple(Keeper.stated) == (str(tmp_path / "ledger"), VKEY)
-    Keeper.stated = ()
+    assert tuple(RetentionState.stated) == (str(tmp_path / "ledger"), VKEY)
+    RetentionState.stated = ()
     release = ["hold", "release", "1", "--state", state, "--reason", "closed", "--ticket", "2026-18"]
     assert main([*release, *where, "--signing-key", str(tmp_path / "key"), "--json"]) == 0
     released = json.loads(capsys.readouterr().out)["released"]
     assert (released["author"], released["ticket"]) == ("officer", "2026-18")
-    assert tuple(Keeper.stated) == (str(tmp_path / "ledger"), VKEY)
+    assert tuple(RetentionState.stated) == (str(tmp_path / "ledger"), VKEY)
 
 
 def test_what_is_signed_names_who_answers_for_it(
@@ -95,14 +95,14 @@ def test_what_is_signed_names_who_answers_for_it(
     monkeypatch.delenv(arguments.AUTHOR_VARIABLE)
     all_of = [*erase, "--tenant", "acme", "--override-minimum"]
     hold = ["hold", "add", "--state", state, "--all", "--reason", "a case"]
-    Keeper.pruned = Keeper.erased = ()
+    RetentionState.pruned = RetentionState.erased = ()
     for signs in (hold, [*prune, "--yes"], [*all_of, "--yes"]):
         assert main(signs) == 2
         assert (
             "name the person or role responsible with --author or $PROOFGATE_AUTHOR"
             in capsys.readouterr().err
         )
-    assert (Keeper.pruned, Keeper.erased) == ((), ())
+    assert (RetentionState.pruned, RetentionState.erased) == ((), ())
     assert main([*hold, "--author", "jo"]) == 0
     assert "a case, by jo" in capsys.readouterr().out
     # A plan is signed by nobody.
@@ -143,8 +143,8 @@ def test_without_yes_it_is_told_what_would_go_and_why_the_rest_stays(
     prune: list[str], capsys: Capture
 ) -> None:
     assert main(prune) == 0
-    assert Keeper.pruned[-1] is False
-    assert Keeper.pruned[2:5] == (180, {}, ("officer", "the retention of 180 days", None))
+    assert RetentionState.pruned[-1] is False
+    assert RetentionState.pruned[2:5] == (180, {}, ("officer", "the retention of 180 days", None))
     assert capsys.readouterr().out.splitlines() == [
         "goes: a/0/X",
         "  81 records, 40 exchanges, newest 2023-11-14T22:13:20Z, 9000 bytes",
@@ -162,10 +162,10 @@ def test_with_yes_it_is_done(tmp_path: Path, prune: list[str], capsys: Capture) 
     more = ("--tenant-minimum", "ac=me=730d", "--reason", "by order", "--against", str(tmp_path / "kept"))
     assert main([*prune, *more, "--author", "jo", "--ticket", "T-1", "--yes", "--json"]) == 0
     why = ("jo", "by order", "T-1")
-    assert Keeper.pruned[3:] == ({"ac=me": 730}, why, [(str(tmp_path / "kept"), "a note")], True)
+    assert RetentionState.pruned[3:] == ({"ac=me": 730}, why, [(str(tmp_path / "kept"), "a note")], True)
     report = json.loads(capsys.readouterr().out)
     assert (report["done"], report["remove"], report["finish"], report["stay"]) == (True, 1, 1, 1)
-    assert report["logs"][1] == keeper_double.STAYS
+    assert report["logs"][1] == retention_double.STAYS
     assert main([*prune, "--tenant-minimum", "a=1d", "--tenant-minimum", "a=2d"]) == 2
     assert main([*prune, "--against", str(tmp_path / "nowhere")]) == 2
 
@@ -175,7 +175,7 @@ def test_a_log_of_which_something_cannot_be_read_or_believed_stays_and_the_exit_
     prune: list[str], monkeypatch: pytest.MonkeyPatch, code: str
 ) -> None:
     reasons = [{"code": code, "text": "read X/checkpoint: Input/output error: run fsck"}]
-    monkeypatch.setattr(keeper_double, "STAYS", keeper_double.STAYS | {"reasons": reasons})
+    monkeypatch.setattr(retention_double, "STAYS", retention_double.STAYS | {"reasons": reasons})
     assert main(prune) == 10
     assert main([*prune, "--yes", "--json"]) == 10
 
@@ -191,7 +191,7 @@ def erase(tmp_path: Path, state: str) -> list[str]:
 def test_an_exchange_is_erased_once_somebody_says_so(erase: list[str], capsys: Capture) -> None:
     one = [*erase, "--id", "req_1", "--minimum", "180d", "--tenant-minimum", "acme=730d"]
     assert main(one) == 0
-    assert Keeper.erased[2:] == (
+    assert RetentionState.erased[2:] == (
         "req_1",
         None,
         (180, {"acme": 730}),
@@ -203,18 +203,18 @@ def test_an_exchange_is_erased_once_somebody_says_so(erase: list[str], capsys: C
         "nothing was changed: --yes destroys the salts of 1 exchanges; 0 logs keep their salts",
     ]
     assert main([*one, "--yes"]) == 0
-    assert Keeper.erased[-1] is True
+    assert RetentionState.erased[-1] is True
     assert "destroyed the salts of 1 exchanges" in capsys.readouterr().out
 
 
 def test_a_tenant_of_which_anything_stays_is_not_done(erase: list[str], capsys: Capture) -> None:
     of = [*erase, "--tenant", "acme", "--override-minimum"]
     assert main([*of, "--until", "1970-01-02", "--yes", "--json"]) == 1
-    assert Keeper.erased[3:5] == (("acme", 2 * DAY - 1), None)
+    assert RetentionState.erased[3:5] == (("acme", 2 * DAY - 1), None)
     report = json.loads(capsys.readouterr().out)
     assert (report["exchanges"], report["stay"]) == (3, 1)
     assert main(of) == 1
-    assert Keeper.erased[3] == ("acme", None), "how far that is, the core says"
+    assert RetentionState.erased[3] == ("acme", None), "how far that is, the core says"
     assert "  held: hold 1 touches records of it" in capsys.readouterr().out.splitlines()
 
 
@@ -277,10 +277,10 @@ def test_what_is_in_the_auditors_log_is_read_before_anything_goes(
         {"v": 1, "kind": "removed", "tombstone": "a note\n"},
     )
     assert main(prune) == 0
-    assert Keeper.anchored is None
+    assert RetentionState.anchored is None
     assert main([*prune, *auditor]) == 0
-    assert Keeper.anchored == {digest, hashlib.sha256(b"a note\n").hexdigest()}
-    Keeper.pruned = ()
+    assert RetentionState.anchored == {digest, hashlib.sha256(b"a note\n").hexdigest()}
+    RetentionState.pruned = ()
     assert main([*prune, *auditor[:2]]) == 2
     assert "go together" in capsys.readouterr().err
     bundle = tmp_path / "audit" / "tile" / "entries" / "000.p" / "3"
@@ -289,4 +289,4 @@ def test_what_is_in_the_auditors_log_is_read_before_anything_goes(
     assert "do not lead to the root that it signed: nothing is done" in capsys.readouterr().err
     (tmp_path / "audit" / "checkpoint").unlink()
     assert main([*prune, *auditor, "--yes"]) == 2
-    assert Keeper.pruned == ()
+    assert RetentionState.pruned == ()

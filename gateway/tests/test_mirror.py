@@ -415,7 +415,7 @@ def test_of_a_log_that_was_removed_what_stays_of_it_is_mirrored_beside_it(
     auditor: Auditor, bring: Callable[..., Mirror], ledger: Path, tmp_path: Path
 ) -> None:
     auditor.end(LOGS[0])
-    mirror = bring(keeping_key="keeper")
+    mirror = bring(keeping_key="retention")
     mirror.round()
     log = ledger / "0" / LOGS[0]
     (log / "00000000000000000000.seg").unlink()
@@ -608,7 +608,7 @@ def test_a_mirror_is_brought_back_with_what_stays_of_logs_that_it_has_not(
     auditor.end(LOGS[0])
     auditor.end(LOGS[1])
     (ledger / "0" / LOGS[1] / "tombstone").write_text("tombstone")
-    bring(keeping_key="keeper").round()
+    bring(keeping_key="retention").round()
     foreign = tmp_path / "mirror" / "ledger" / "0" / LOGS[0] / "evil.sh"
     foreign.write_text("no")
     out = tmp_path / "out"

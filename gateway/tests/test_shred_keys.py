@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 from conftest import ConfigDirectory
-from keeper_double import Keeper
 from recorded_exchange import record
-from signing import KEEPER, VKEY
+from retention_double import RetentionState
+from signing import RETENTION_KEY, VKEY
 
 from proofgate import _core
 from proofgate._core import shred_key_ids, shred_keys
@@ -25,9 +25,9 @@ from proofgate.config.files import look_at
 from proofgate.keeping.shred_key_files import Folder, Secret, ShredKeysError, rotated, without
 from proofgate.reload import needs_restart
 
-pytestmark = pytest.mark.usefixtures("fake_keeper")
+pytestmark = pytest.mark.usefixtures("fake_retention_state")
 
-SIGNING_KEY = KEEPER.signing
+SIGNING_KEY = RETENTION_KEY.signing
 
 Capture = pytest.CaptureFixture[str]
 
@@ -249,14 +249,14 @@ def test_keys_are_made_and_removed_in_a_secret_that_passes_through(
 
 @pytest.fixture
 def shred(tmp_path: Path) -> list[str]:
-    """The command for a keeper that has begun, beside two ledgers and the keeper's key."""
+    """The command for a retention job that has begun, beside two ledgers and the retention key."""
     (tmp_path / "key").write_text(f"{SIGNING_KEY}\n")
     for name in ("ledger", "other"):
         (tmp_path / name).mkdir()
     keys = ("--ledger-key", VKEY, "--signing-key", str(tmp_path / "key"))
     assert main(["hold", "begin", "--state", str(tmp_path / "state"), *keys]) == 0
-    Keeper.shreds.clear()
-    Keeper.held.clear()
+    RetentionState.shreds.clear()
+    RetentionState.held.clear()
     ledgers = ("--ledger", str(tmp_path / "ledger"), "--ledger", str(tmp_path / "other"))
     more = ("--tenant", "acme", "--override-minimum", "--reason", "the contract ended", "--author", "jo")
     return ["shred", *ledgers, *keys, "--state", str(tmp_path / "state"), *more]
@@ -264,7 +264,7 @@ def shred(tmp_path: Path) -> list[str]:
 
 def test_without_yes_no_key_is_destroyed(shred: list[str], folder: Path, capsys: Capture) -> None:
     assert main([*shred, "--shred-keys", str(folder)]) == 0
-    assert not any(call[-1] for call in Keeper.shreds)
+    assert not any(call[-1] for call in RetentionState.shreds)
     assert (folder / "acme").read_text() == line(2) + line(1)
     shown = capsys.readouterr().out
     assert f"goes: key {key_id(1)}, with the salts of 4 exchanges\n" in shown
@@ -275,7 +275,7 @@ def test_what_was_signed_for_all_volumes_is_removed_from_the_folder(
     shred: list[str], folder: Path, capsys: Capture
 ) -> None:
     assert main([*shred, "--shred-keys", str(folder), "--yes", "--json"]) == 0
-    signed = [call for call in Keeper.shreds if call[-1]]
+    signed = [call for call in RetentionState.shreds if call[-1]]
     assert [Path(call[0]).name for call in signed] == ["ledger", "other"]
     assert signed[0][3] == sorted([key_id(1), key_id(2)])
     report = json.loads(capsys.readouterr().out)
@@ -288,9 +288,9 @@ def test_what_was_signed_for_all_volumes_is_removed_from_the_folder(
 def test_a_hold_on_one_volume_keeps_a_key_for_all(
     shred: list[str], tmp_path: Path, folder: Path, capsys: Capture
 ) -> None:
-    Keeper.held[str(tmp_path / "other")] = {key_id(1)}
+    RetentionState.held[str(tmp_path / "other")] = {key_id(1)}
     assert main([*shred, "--shred-keys", str(folder), "--yes"]) == 1
-    assert {tuple(call[3]) for call in Keeper.shreds if call[-1]} == {(key_id(2),)}
+    assert {tuple(call[3]) for call in RetentionState.shreds if call[-1]} == {(key_id(2),)}
     assert (folder / "acme").read_text() == line(1)
     shown = capsys.readouterr().out
     assert f"stays: key {key_id(1)}" in shown
@@ -307,18 +307,18 @@ def test_a_key_that_must_stay_since_the_plan_stays_for_all(
     volume: str,
     signed: list[str],
 ) -> None:
-    planned = Keeper.shred
+    planned = RetentionState.shred
 
-    def later(self: Keeper, *arguments: Any) -> str:
+    def later(self: RetentionState, *arguments: Any) -> str:
         if arguments[-2]:
-            Keeper.held[str(tmp_path / volume)] = {key_id(1)}
+            RetentionState.held[str(tmp_path / volume)] = {key_id(1)}
         return planned(self, *arguments)
 
-    monkeypatch.setattr(Keeper, "shred", later)
+    monkeypatch.setattr(RetentionState, "shred", later)
     command = [*shred, "--shred-keys", str(folder), "--key", key_id(1), "--yes"]
     assert main([*command, "--json"]) == 1
     assert (folder / "acme").read_text() == line(2) + line(1)
-    assert [Path(call[0]).name for call in Keeper.shreds if call[-1]] == signed
+    assert [Path(call[0]).name for call in RetentionState.shreds if call[-1]] == signed
     report = json.loads(capsys.readouterr().out)
     assert (report["stay"], report["left_to_you"]) == (1, None)
     assert [(key["action"], key["exchanges"]) for key in report["keys"]] == [("stay", 4)]
@@ -382,10 +382,10 @@ def test_two_who_make_keys_at_once_lose_none_and_no_name_leads_out_of_the_folder
 def test_a_key_that_nobody_knows_is_not_said_to_be_destroyed(
     shred: list[str], folder: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Keeper, "exchanges", 0)
+    monkeypatch.setattr(RetentionState, "exchanges", 0)
     assert main([*shred, "--shred-keys", str(folder), "--key", key_id(9), "--yes"]) == 2
     assert f"{key_id(9)} is not a shred key of acme" in capsys.readouterr().err
-    assert not any(call[-1] for call in Keeper.shreds)
+    assert not any(call[-1] for call in RetentionState.shreds)
     assert main([*shred, "--shred-keys", str(folder), "--key", key_id(1), "--yes"]) == 0
 
 

@@ -142,13 +142,13 @@ async def test_a_gateway_is_requeued_when_its_agents_tell_something_else(agent: 
         def requeue(self, namespace: str, name: str) -> None:
             requeued.append((namespace, name))
 
-    keeper = Answers(Client(), reports, Noted())  # type: ignore[arg-type]
+    answers = Answers(Client(), reports, Noted())  # type: ignore[arg-type]
     now[0] += ASK_SECONDS
-    await keeper.ask()
+    await answers.ask()
     assert requeued == []
     told.update(FAILS)
     now[0] += ASK_SECONDS
-    await keeper.ask()
+    await answers.ask()
     assert requeued == [("team", "demo")]
 
 

@@ -8,7 +8,7 @@ import pytest
 from proofgate_operator.build.auditor import held_entry
 from proofgate_operator.build.naming import KEEPING_PLAN_ANNOTATION
 from proofgate_operator.plan.observed import Ref
-from tests.keepers import KEEPING, KEY, run, said
+from tests.retention import KEEPING, KEY, run, said
 from tests.test_keeping import Kept
 
 Manifest = dict[str, Any]
@@ -22,7 +22,7 @@ def goes(kept: Kept) -> bool:
     """Whether the evidence, what it is signed with, the holds and what is known of them go with the
     gateway, all of them or none."""
     evidence = [("PersistentVolumeClaim", "demo-wal"), ("Secret", "demo-ledger")]
-    whole = [*evidence, ("PersistentVolumeClaim", "demo-keeper"), ("ConfigMap", "demo-keeper")]
+    whole = [*evidence, ("PersistentVolumeClaim", "demo-retention"), ("ConfigMap", "demo-retention")]
     made = [kept.world.child(*ref) for ref in whole if kept.world.children.get(Ref(*ref))]
     [owned] = {"ownerReferences" in live["metadata"] for live in made}
     assert len(made) >= 3 and owned is not needs_retain(kept)
@@ -44,7 +44,7 @@ def test_what_holds_hold_never_goes_with_the_gateway_whatever_the_manifest_says(
     delete_with_the_gateway(kept)
     kept.hear(said())
     assert not goes(kept)
-    # Without a keeper there is neither a report nor a status: what is remembered is enough.
+    # Without a retention job there is neither a report nor a status: what is remembered is enough.
     del kept.world.manifest["spec"]["keeping"]
     kept.hear()
     assert kept.status == {} and not goes(kept)
@@ -69,7 +69,7 @@ def test_owners_of_before_are_taken_off_and_either_place_where_holds_are_remembe
     kept.status = {}
     kept.hear()
     assert not goes(kept)
-    kept.world.child("ConfigMap", "demo-keeper")["data"] = {held_entry(KEY.name): "2"}
+    kept.world.child("ConfigMap", "demo-retention")["data"] = {held_entry(KEY.name): "2"}
     kept.status = told
     kept.hear()
     assert not goes(kept)
@@ -79,7 +79,7 @@ def test_holds_of_which_nothing_but_their_number_is_known_may_hold() -> None:
     kept = Kept(ledger=volume("Delete"), keeping={**KEEPING, "holds": []})
     kept.hear(said(holds=0))
     # As an operator of before remembered it.
-    kept.world.child("ConfigMap", "demo-keeper")["data"] = {held_entry(KEY.name): "2"}
+    kept.world.child("ConfigMap", "demo-retention")["data"] = {held_entry(KEY.name): "2"}
     kept.status, kept.pods = {}, ()
     kept.hear()
     assert not goes(kept)

@@ -1,4 +1,4 @@
-"""The keeper of a gateway: what is made for it, when it may run, and what is told of its runs."""
+"""The retention job of a gateway: what is made for it, when it may run, and what is told of its runs."""
 
 import base64
 import copy
@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from proofgate_operator.api.conditions import Condition, ConditionStatus, ConditionType, merge
-from proofgate_operator.build import keeper
+from proofgate_operator.build import retention
 from proofgate_operator.build.auditor import held_entry
 from proofgate_operator.build.ledger_key import LedgerKey, SignerKey, SigningKey
 from proofgate_operator.build.naming import KEEPING_PLAN_ANNOTATION
@@ -22,31 +22,31 @@ from tests.auditing import AUDITOR
 from tests.auditing import KEY as AUDITORS_KEY
 from tests.auditing import key_secret as auditors_secret
 from tests.gateways import DEFAULTS, NAMESPACE, gateway
-from tests.keepers import KEEPING, KEY, key_secret, report, run, said
+from tests.retention import KEEPING, KEY, key_secret, report, run, said
 from tests.world import World
 
 Manifest = dict[str, Any]
-JOB = Ref("CronJob", "demo-keeper")
+JOB = Ref("CronJob", "demo-retention")
 #: 2 December 2026, at noon.
 NOON = 1_796_212_800.0
 WHOLE = {
-    Ref(kind, "demo-keeper")
+    Ref(kind, "demo-retention")
     for kind in ("ServiceAccount", "NetworkPolicy", "PersistentVolumeClaim", "CronJob")
 }
 
 
-def test_the_keeper_is_of_the_operators_release_whatever_image_workers_are_pinned_to() -> None:
+def test_the_retention_job_is_of_the_operators_release_whatever_image_workers_are_pinned_to() -> None:
     world = Kept(worker={"image": "registry.example/worker:before"}).world
-    pod = world.child("CronJob", "demo-keeper")["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+    pod = world.child("CronJob", "demo-retention")["spec"]["jobTemplate"]["spec"]["template"]["spec"]
     assert [container["image"] for container in pod["containers"]] == [DEFAULTS.worker_image]
 
 
 class Kept:
-    """A settled gateway with a keeper, and what is seen of the two."""
+    """A settled gateway with a retention job, and what is seen of the two."""
 
     def __init__(self, key: Manifest | None = None, **changes: Any) -> None:
         self.world = World(**{"keeping": KEEPING, **changes})
-        self.world.secrets["keeper-key"] = key or key_secret()
+        self.world.secrets["retention-key"] = key or key_secret()
         self.world.secrets["auditor-key"] = auditors_secret()
         self.world.settle()
         self.pods: tuple[Manifest, ...] = ()
@@ -60,7 +60,7 @@ class Kept:
             self.world.secrets,
             now=self.now,
             auditor_pod=self.auditor_pod,
-            keeper_pods=self.pods,
+            retention_pods=self.pods,
             kept=self.status,
         )
         return decide(self.world.gateway, seen, DEFAULTS)
@@ -81,7 +81,7 @@ class Kept:
     @property
     def carried(self) -> Manifest:
         """The plan that the next run carries out."""
-        template = self.world.child("CronJob", "demo-keeper")["spec"]["jobTemplate"]["spec"]["template"]
+        template = self.world.child("CronJob", "demo-retention")["spec"]["jobTemplate"]["spec"]["template"]
         found: Manifest = json.loads(template["metadata"]["annotations"][KEEPING_PLAN_ANNOTATION])
         return found
 
@@ -89,14 +89,14 @@ class Kept:
 def digest() -> str:
     wanted = gateway(keeping=KEEPING).spec.keeping
     assert wanted is not None
-    return keeper.digest(wanted)
+    return retention.digest(wanted)
 
 
 def made(world: World) -> set[Ref]:
-    return {ref for ref, live in world.children.items() if live and "keeper" in ref.name}
+    return {ref for ref, live in world.children.items() if live and "retention" in ref.name}
 
 
-def test_a_keeper_comes_beside_everything_else_and_nothing_of_it_is_there_without_one() -> None:
+def test_a_retention_job_comes_beside_everything_else_and_nothing_of_it_is_there_without_one() -> None:
     without = World().settle()
     assert made(without) == set()
     assert ConditionType.KEPT not in {found.type for found in without.plan().status.conditions}
@@ -107,17 +107,17 @@ def test_a_keeper_comes_beside_everything_else_and_nothing_of_it_is_there_withou
 
 
 def test_its_pod_writes_the_ledger_and_its_state_and_has_no_token_and_no_workers_key() -> None:
-    job = Kept().world.child("CronJob", "demo-keeper")["spec"]
+    job = Kept().world.child("CronJob", "demo-retention")["spec"]
     assert (job["concurrencyPolicy"], job["schedule"], job["timeZone"]) == ("Forbid", "30 2 * * *", "Etc/UTC")
     pod = job["jobTemplate"]["spec"]["template"]["spec"]
     [container] = pod["containers"]
     writable = [mount["name"] for mount in container["volumeMounts"] if not mount.get("readOnly")]
     assert writable == ["ledger", "state", "tmp"]
     secrets = [volume["secret"]["secretName"] for volume in pod["volumes"] if "secret" in volume]
-    assert secrets == ["keeper-key"]
+    assert secrets == ["retention-key"]
     assert pod["automountServiceAccountToken"] is False
     assert KEY.signing_text.split("+", 4)[4] not in str(job)
-    policy = Kept().world.child("NetworkPolicy", "demo-keeper")["spec"]
+    policy = Kept().world.child("NetworkPolicy", "demo-retention")["spec"]
     assert policy["policyTypes"] == ["Ingress", "Egress"]
     assert not {"ingress", "egress"} & policy.keys()
 
@@ -130,14 +130,14 @@ def test_the_first_run_begins_and_later_ones_have_to_know_as_many_holds_as_were_
     kept.hear(said(known=2))
     assert ("begin" in kept.carried, kept.carried["known"]) == (False, 2)
     entry = held_entry(KEY.name)
-    assert kept.world.child("ConfigMap", "demo-keeper")["data"] == {entry: "2", f"{entry}.holds": "1"}
+    assert kept.world.child("ConfigMap", "demo-retention")["data"] == {entry: "2", f"{entry}.holds": "1"}
     # Its report is gone with the pod, and an older one says less.
     kept.hear()
     assert kept.carried["known"] == 2
     kept.hear(said(known=1))
     assert kept.carried["known"] == 2
     # Either of the two places where it is remembered is enough.
-    kept.world.children[Ref("ConfigMap", "demo-keeper")] = None
+    kept.world.children[Ref("ConfigMap", "demo-retention")] = None
     kept.hear()
     assert kept.carried["known"] == 2
     kept.status = {}
@@ -145,9 +145,9 @@ def test_the_first_run_begins_and_later_ones_have_to_know_as_many_holds_as_were_
     assert kept.carried["known"] == 2
 
 
-def test_what_another_keepers_run_said_is_not_said_by_this_one() -> None:
+def test_what_another_retention_jobs_run_said_is_not_said_by_this_one() -> None:
     kept = Kept()
-    kept.hear(said(known=9, keeper="keeping.example.com/another"))
+    kept.hear(said(known=9, retentionKeyName="keeping.example.com/another"))
     assert kept.carried["begin"] is True
     assert "lastRunTime" not in kept.status
 
@@ -158,7 +158,7 @@ def test_the_status_tells_what_the_last_run_did() -> None:
     status, reason, message = kept.condition(said(plan=digest()))
     assert (status, reason, message) == ("True", "Kept", "what is over is gone, and 1 holds hold")
     assert kept.status == {
-        "keeper": KEY.name,
+        "retentionKeyName": KEY.name,
         "verifyingKey": KEY.verifying_text,
         "knownHolds": 2,
         "lastRunTime": "2026-12-01T02:30:00Z",
@@ -175,7 +175,7 @@ def test_the_status_tells_what_the_last_run_did() -> None:
     before = dict(kept.status)
     # A run that came to nothing leaves what one before found.
     lost = {"v": 1, "result": "keeping_state_missing", "message": "it is gone", "removed": 0, "erased": 0}
-    later = run(json.dumps({**lost, "keeper": KEY.name}), day=2, exit_code=1)
+    later = run(json.dumps({**lost, "retentionKeyName": KEY.name}), day=2, exit_code=1)
     assert kept.condition(said(plan=digest()), later) == ("False", "StateLost", "it is gone")
     assert kept.status["lastSuccessTime"] == before["lastSuccessTime"]
     assert (kept.status["removedLogs"], kept.status["lastRunTime"]) == (3, "2026-12-02T02:30:00Z")
@@ -191,7 +191,7 @@ def test_the_status_tells_what_the_last_run_did() -> None:
         ("keeping_state_set_back", "StateSetBack"),
         ("keeping_state_corrupt", "StateCorrupt"),
         ("clock_doubtful", "ClockDoubtful"),
-        ("keeper_key_differs", "KeyDiffers"),
+        ("retention_key_differs", "KeyDiffers"),
         ("not_anchored", "NotAnchored"),
         ("auditor_unreachable", "AuditorUnreachable"),
         ("auditor_log_refused", "AuditorLogRefused"),
@@ -303,7 +303,7 @@ def test_a_copy_of_a_pod_for_debugging_is_no_run() -> None:
 
 def test_a_run_that_does_not_begin_or_does_not_start_is_told() -> None:
     kept = Kept()
-    job = kept.world.child("CronJob", "demo-keeper")
+    job = kept.world.child("CronJob", "demo-retention")
     job["status"] = {"lastScheduleTime": "2026-12-02T02:30:00Z"}
     assert kept.condition()[:2] == ("False", "NotReported"), "nine hours ago"
     kept.now = NOON - 6 * 3600
@@ -318,25 +318,25 @@ def test_a_run_that_does_not_begin_or_does_not_start_is_told() -> None:
     assert kept.condition(waiting)[:2] == ("Unknown", "NeverRun"), "a long one is none that is missing"
 
 
-def test_a_suspended_keeper_runs_not_and_says_so() -> None:
+def test_a_suspended_retention_job_runs_not_and_says_so() -> None:
     kept = Kept(keeping={**KEEPING, "suspend": True})
-    assert kept.world.child("CronJob", "demo-keeper")["spec"]["suspend"] is True
+    assert kept.world.child("CronJob", "demo-retention")["spec"]["suspend"] is True
     assert kept.condition()[:2] == ("Unknown", "Suspended")
 
 
 def command(kept: Kept) -> list[str]:
     """What a run is started with."""
-    pod = kept.world.child("CronJob", "demo-keeper")["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+    pod = kept.world.child("CronJob", "demo-retention")["spec"]["jobTemplate"]["spec"]["template"]["spec"]
     found: list[str] = pod["containers"][0]["command"]
     return found
 
 
 def egress(kept: Kept) -> list[Manifest]:
-    found: list[Manifest] = kept.world.child("NetworkPolicy", "demo-keeper")["spec"].get("egress", [])
+    found: list[Manifest] = kept.world.child("NetworkPolicy", "demo-retention")["spec"].get("egress", [])
     return found
 
 
-def test_a_keeper_waits_for_the_log_of_its_gateways_auditor_and_may_ask_nobody_else() -> None:
+def test_a_retention_job_waits_for_the_log_of_its_gateways_auditor_and_may_ask_nobody_else() -> None:
     kept = Kept(auditor=AUDITOR)
     url = f"http://demo-auditor.{NAMESPACE}.svc.cluster.local:9091"
     assert command(kept)[-4:] == ["--auditor", url, "--auditor-key", AUDITORS_KEY.verifying_text]
@@ -347,8 +347,10 @@ def test_a_keeper_waits_for_the_log_of_its_gateways_auditor_and_may_ask_nobody_e
     assert auditor["podSelector"]["matchLabels"]["app.kubernetes.io/component"] == "auditor"
     assert asked["ports"] == [{"port": 9091, "protocol": "TCP"}]
     [readers] = kept.world.child("NetworkPolicy", "demo-auditor")["spec"]["ingress"]
-    keepers = [{"podSelector": kept.world.child("NetworkPolicy", "demo-keeper")["spec"]["podSelector"]}]
-    assert [peer for peer in readers["from"] if "keeper" in str(peer)] == keepers
+    retention_jobs = [
+        {"podSelector": kept.world.child("NetworkPolicy", "demo-retention")["spec"]["podSelector"]}
+    ]
+    assert [peer for peer in readers["from"] if "retention" in str(peer)] == retention_jobs
 
 
 @pytest.mark.parametrize("auditor", [None, {**AUDITOR, "enabled": False}])
@@ -387,11 +389,11 @@ def test_nothing_runs_while_nobody_knows_by_which_key_the_auditor_signs() -> Non
     kept.auditor_pod = {"metadata": {"name": "demo-auditor-0"}, "spec": template["spec"]}
     kept.world.secrets["auditor-key"] = None
     assert kept.condition()[:2] == ("Unknown", "WaitingForAuditor")
-    assert kept.world.child("CronJob", "demo-keeper")["spec"]["suspend"] is True
-    assert kept.carried["keeper"] == "", "by hand neither"
+    assert kept.world.child("CronJob", "demo-retention")["spec"]["suspend"] is True
+    assert kept.carried["retentionKey"] == "", "by hand neither"
     kept.world.secrets["auditor-key"] = auditors_secret()
     kept.hear()
-    assert kept.world.child("CronJob", "demo-keeper")["spec"]["suspend"] is False
+    assert kept.world.child("CronJob", "demo-retention")["spec"]["suspend"] is False
 
 
 def test_nothing_is_removed_before_the_auditor_knows_whose_tombstones_hold() -> None:
@@ -399,7 +401,7 @@ def test_nothing_is_removed_before_the_auditor_knows_whose_tombstones_hold() -> 
     template = kept.world.child("StatefulSet", "demo-auditor")["spec"]["template"]
     command = template["spec"]["containers"][0]["command"]
     assert command[command.index("--keeping-key") + 1] == KEY.verifying_text
-    job = kept.world.child("CronJob", "demo-keeper")
+    job = kept.world.child("CronJob", "demo-retention")
     assert job["spec"]["suspend"] is False, "the set is there, and whatever pod it makes knows the key"
     # One from before still runs.
     kept.auditor_pod = {
@@ -407,15 +409,15 @@ def test_nothing_is_removed_before_the_auditor_knows_whose_tombstones_hold() -> 
         "spec": {"containers": [{"command": ["auditor"]}]},
     }
     assert kept.condition()[:2] == ("Unknown", "WaitingForAuditor")
-    assert kept.world.child("CronJob", "demo-keeper")["spec"]["suspend"] is True
+    assert kept.world.child("CronJob", "demo-retention")["spec"]["suspend"] is True
     kept.auditor_pod = {"metadata": {"name": "demo-auditor-0"}, "spec": template["spec"]}
     kept.hear()
-    assert kept.world.child("CronJob", "demo-keeper")["spec"]["suspend"] is False
+    assert kept.world.child("CronJob", "demo-retention")["spec"]["suspend"] is False
 
 
-def test_the_first_reconcile_of_a_gateway_with_both_lets_the_keeper_wait() -> None:
+def test_the_first_reconcile_of_a_gateway_with_both_lets_the_retention_job_wait() -> None:
     world = World(keeping=KEEPING, auditor=AUDITOR)
-    world.secrets |= {"keeper-key": key_secret(), "auditor-key": auditors_secret()}
+    world.secrets |= {"retention-key": key_secret(), "auditor-key": auditors_secret()}
     while not any(ref_of(found) == JOB for found in world.plan().apply):
         world.carry_out(world.plan())
     [job] = [found for found in world.plan().apply if ref_of(found) == JOB]
@@ -423,22 +425,22 @@ def test_the_first_reconcile_of_a_gateway_with_both_lets_the_keeper_wait() -> No
 
 
 def test_the_plan_names_the_key_that_may_carry_it_out_once_the_auditor_knows_it() -> None:
-    assert Kept().carried["keeper"] == KEY.verifying_text
+    assert Kept().carried["retentionKey"] == KEY.verifying_text
     kept = Kept(auditor=AUDITOR)
     template = copy.deepcopy(kept.world.child("StatefulSet", "demo-auditor")["spec"]["template"])
     kept.auditor_pod = {"metadata": {"name": "demo-auditor-0"}, "spec": template["spec"]}
     kept.hear()
-    assert kept.carried["keeper"] == KEY.verifying_text
+    assert kept.carried["retentionKey"] == KEY.verifying_text
     # The key is rotated, and the auditor that knows the one before still runs: nobody may, also by hand.
     successor = SigningKey(KEY.name, b"\x0d" * 32)
-    kept.world.secrets["keeper-key"] = key_secret(successor)
+    kept.world.secrets["retention-key"] = key_secret(successor)
     kept.hear()
-    assert kept.carried["keeper"] == ""
+    assert kept.carried["retentionKey"] == ""
     template = kept.world.child("StatefulSet", "demo-auditor")["spec"]["template"]
     kept.auditor_pod = {"metadata": {"name": "demo-auditor-0"}, "spec": template["spec"]}
     kept.hear()
-    assert kept.carried["keeper"] == successor.verifying_text
-    assert kept.world.child("CronJob", "demo-keeper")["spec"]["suspend"] is False
+    assert kept.carried["retentionKey"] == successor.verifying_text
+    assert kept.world.child("CronJob", "demo-retention")["spec"]["suspend"] is False
 
 
 def test_a_key_that_was_rotated_goes_to_the_auditor_with_its_line() -> None:
@@ -475,7 +477,7 @@ OTHER = SigningKey("keeping.example.com/other", b"\x0b" * 32)
             "a process that holds the key",
         ),
         (
-            SigningKey(f"{AUDITORS_KEY.name}/keeper", b"\x0c" * 32),
+            SigningKey(f"{AUDITORS_KEY.name}/retention", b"\x0c" * 32),
             {"auditor": AUDITOR},
             "SecretInvalid",
             "and the auditor's",
@@ -494,13 +496,13 @@ OTHER = SigningKey("keeping.example.com/other", b"\x0b" * 32)
         ),
     ],
 )
-def test_a_key_that_cannot_be_the_keepers_costs_the_keeper_alone_and_lets_nothing_run(
+def test_a_key_that_cannot_be_the_retention_key_costs_the_retention_job_alone_and_lets_nothing_run(
     key: LedgerKey | None, changes: Manifest, reason: str, words: str
 ) -> None:
     kept = Kept(**{**changes, "auditor": None} if "keepingKey" in str(changes) else changes)
     assert made(kept.world) >= WHOLE
     kept.world.manifest["spec"] |= changes
-    kept.world.secrets["keeper-key"] = key_secret(key) if key else None
+    kept.world.secrets["retention-key"] = key_secret(key) if key else None
     status, found, message = kept.condition()
     assert (status, found) == ("False", reason)
     assert words in message
@@ -509,21 +511,21 @@ def test_a_key_that_cannot_be_the_keepers_costs_the_keeper_alone_and_lets_nothin
     assert kept.plan().status.condition(ConditionType.CONFIG_VALID).holds
 
 
-def test_an_auditor_never_loses_the_keepers_key_by_a_secret_that_is_gone() -> None:
+def test_an_auditor_never_loses_the_retention_key_by_a_secret_that_is_gone() -> None:
     kept = Kept(auditor=AUDITOR)
     before = copy.deepcopy(kept.world.child("StatefulSet", "demo-auditor"))
-    kept.world.secrets["keeper-key"] = None
+    kept.world.secrets["retention-key"] = None
     kept.hear()
     assert kept.world.child("StatefulSet", "demo-auditor") == before
 
 
-def test_a_keeper_that_is_taken_out_of_the_manifest_runs_no_more_and_its_holds_stay() -> None:
+def test_a_retention_job_that_is_taken_out_of_the_manifest_runs_no_more_and_its_holds_stay() -> None:
     kept = Kept()
     kept.hear(said())
     del kept.world.manifest["spec"]["keeping"]
     kept.hear()
     assert kept.world.children[JOB] is None
-    claim = kept.world.child("PersistentVolumeClaim", "demo-keeper")
+    claim = kept.world.child("PersistentVolumeClaim", "demo-retention")
     assert "ownerReferences" not in claim["metadata"]
     # It comes again, and knows that there was a state.
     kept.world.manifest["spec"]["keeping"] = KEEPING
@@ -537,25 +539,25 @@ def test_the_claim_and_what_is_known_go_with_the_evidence_only() -> None:
         kept = Kept(ledger=ledger, keeping={**KEEPING, "holds": []})
         kept.hear(said(holds=0))
         for kind in ("PersistentVolumeClaim", "ConfigMap"):
-            assert ("ownerReferences" in kept.world.child(kind, "demo-keeper")["metadata"]) is owned
+            assert ("ownerReferences" in kept.world.child(kind, "demo-retention")["metadata"]) is owned
 
 
 def test_a_claim_that_was_brought_is_used_and_not_made() -> None:
     kept = Kept(keeping={**KEEPING, "storage": {"existingClaim": "holds"}})
-    assert made(kept.world) == WHOLE - {Ref("PersistentVolumeClaim", "demo-keeper")}
-    assert "'claimName': 'holds'" in str(kept.world.child("CronJob", "demo-keeper"))
+    assert made(kept.world) == WHOLE - {Ref("PersistentVolumeClaim", "demo-retention")}
+    assert "'claimName': 'holds'" in str(kept.world.child("CronJob", "demo-retention"))
 
 
-def test_a_name_that_is_taken_costs_the_keeper_alone() -> None:
+def test_a_name_that_is_taken_costs_the_retention_job_alone() -> None:
     kept = Kept()
-    foreign = {"metadata": {"name": "demo-keeper", "labels": {}}, "data": {}}
-    kept.world.children[Ref("ConfigMap", "demo-keeper")] = foreign
+    foreign = {"metadata": {"name": "demo-retention", "labels": {}}, "data": {}}
+    kept.world.children[Ref("ConfigMap", "demo-retention")] = foreign
     kept.world.children[JOB] = None
     status, reason, message = kept.condition(said())
     assert (status, reason) == ("False", "NameTaken")
-    assert "ConfigMap demo-keeper" in message
+    assert "ConfigMap demo-retention" in message
     assert kept.world.children[JOB] is None
-    assert kept.world.children[Ref("ConfigMap", "demo-keeper")] is foreign
+    assert kept.world.children[Ref("ConfigMap", "demo-retention")] is foreign
     assert kept.plan().status.condition(ConditionType.CONFIG_VALID).holds
 
 
@@ -582,4 +584,4 @@ def test_the_longest_plan_fits_into_an_annotation() -> None:
     }
     subject = gateway(keeping=keeping)
     assert subject.spec.keeping is not None
-    assert len(keeper.plan(subject, subject.spec.keeping, KEY.verifying_text, 2**53).encode()) < 240 * 1024
+    assert len(retention.plan(subject, subject.spec.keeping, KEY.verifying_text, 2**53).encode()) < 240 * 1024

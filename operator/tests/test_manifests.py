@@ -30,8 +30,8 @@ from proofgate_operator.plan.tenants import read_tenant_keys
 from tests.auditing import AUDITOR, WITNESSED
 from tests.auditing import KEY as AUDITORS_KEY
 from tests.gateways import ACME_KEY, DEFAULTS, GLOBEX_KEY, NAMESPACE, SPEC, api_keys, gateway, user_secrets
-from tests.keepers import KEEPING
-from tests.keepers import KEY as KEEPERS_KEY
+from tests.retention import KEEPING
+from tests.retention import KEY as RETENTION_KEY
 
 Manifest = dict[str, Any]
 GOLDEN = Path(__file__).parent / "golden"
@@ -59,7 +59,7 @@ def manifests(
         verifying_key="verifying-key",
         digests=digests,
         auditor_key=AUDITORS_KEY if subject.auditor else None,
-        keeper_key=KEEPERS_KEY if subject.spec.keeping else None,
+        retention_key=RETENTION_KEY if subject.spec.keeping else None,
         witness_ports=witness_ports,
         readers=readers,
         auditor_token="auditor-token",
@@ -219,39 +219,39 @@ def test_with_an_index_a_manifest_is_as_its_golden_file(found: Manifest) -> None
     assert_is_golden(found, "index")
 
 
-def of_the_keeper() -> list[Manifest]:
-    """Return what there is besides where the gateway has a keeper."""
+def of_the_retention_job() -> list[Manifest]:
+    """Return what there is besides where the gateway has a retention job."""
     return [found for found in manifests(keeping=KEEPING) if found not in manifests()]
 
 
-def test_a_keeper_comes_beside_everything_else_and_changes_none_of_it() -> None:
-    names = file_names(of_the_keeper())
+def test_a_retention_job_comes_beside_everything_else_and_changes_none_of_it() -> None:
+    names = file_names(of_the_retention_job())
     assert golden_names("keeping") == names
     assert all(found in manifests(keeping=KEEPING) for found in manifests())
 
 
-@pytest.mark.parametrize("found", of_the_keeper(), ids=file_name)
-def test_a_manifest_of_the_keeper_is_as_its_golden_file(found: Manifest) -> None:
+@pytest.mark.parametrize("found", of_the_retention_job(), ids=file_name)
+def test_a_manifest_of_the_retention_job_is_as_its_golden_file(found: Manifest) -> None:
     assert_is_golden(found, "keeping")
 
 
-def of_a_keeper_that_waits() -> list[Manifest]:
-    """Return what a keeper and an auditor have beside each other, and neither alone."""
+def of_a_retention_job_that_waits() -> list[Manifest]:
+    """Return what the retention job and an auditor have beside each other, and neither alone."""
     alone = [*manifests(keeping=KEEPING), *manifests(auditor=AUDITOR)]
     return [found for found in manifests(auditor=AUDITOR, keeping=KEEPING) if found not in alone]
 
 
-def test_a_keeper_and_an_auditor_know_of_each_other_and_change_nothing_else() -> None:
-    names = file_names(of_a_keeper_that_waits())
+def test_a_retention_job_and_an_auditor_know_of_each_other_and_change_nothing_else() -> None:
+    names = file_names(of_a_retention_job_that_waits())
     assert golden_names("keeping-audited") == names
     assert names == {
-        *("cronjob-demo-keeper.yaml", "networkpolicy-demo-keeper.yaml"),
+        *("cronjob-demo-retention.yaml", "networkpolicy-demo-retention.yaml"),
         *("statefulset-demo-auditor.yaml", "networkpolicy-demo-auditor.yaml"),
     }
 
 
-@pytest.mark.parametrize("found", of_a_keeper_that_waits(), ids=file_name)
-def test_a_manifest_of_a_keeper_that_waits_is_as_its_golden_file(found: Manifest) -> None:
+@pytest.mark.parametrize("found", of_a_retention_job_that_waits(), ids=file_name)
+def test_a_manifest_of_a_retention_job_that_waits_is_as_its_golden_file(found: Manifest) -> None:
     assert_is_golden(found, "keeping-audited")
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from proofgate_operator.build.naming import KEEP_ANNOTATIONS
-from tests import auditing, keepers
+from tests import auditing, retention
 from tests.fake_cluster import FakeCluster
 from tests.gateways import manifest, user_secrets
 from tests.operators import loop, operator
@@ -20,18 +20,18 @@ KEPT = {
     ("Secret", "demo-shred-keys"),
     ("PersistentVolumeClaim", "demo-wal"),
     ("PersistentVolumeClaim", "demo-auditor"),
-    ("PersistentVolumeClaim", "demo-keeper"),
+    ("PersistentVolumeClaim", "demo-retention"),
 }
 
 
 def world(**ledger: Any) -> World:
     found = World(
         auditor=auditing.AUDITOR,
-        keeping=keepers.KEEPING,
+        keeping=retention.KEEPING,
         ledger={**LEDGER, **ledger},
     )
     found.cluster.put(auditing.key_secret())
-    found.cluster.put(keepers.key_secret())
+    found.cluster.put(retention.key_secret())
     found.settle()
     return found
 

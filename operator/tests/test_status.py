@@ -86,7 +86,9 @@ def told(cluster: FakeCluster) -> list[str]:
 def test_while_the_status_is_refused_findings_events_and_metrics_go_on_and_each_is_told_once() -> None:
     cluster = audited_cluster()
     before = told(cluster)
-    cluster.refuse["GovernanceGateway"] = ApiError(422, "Invalid", "status.keeping.keeper: Too long")
+    cluster.refuse["GovernanceGateway"] = ApiError(
+        422, "Invalid", "status.keeping.retentionKeyName: Too long"
+    )
     for _ in range(3):
         outcome = reconcile_with(cluster, Asked(report(1, ROLLBACK)))
         assert (outcome.failed, outcome.at_rest) == (True, False)

@@ -16,7 +16,7 @@ from proofgate_operator.plan.haproxy_sidecar import haproxy_sidecar
 from proofgate_operator.plan.observed import Observed, Ref
 from tests.gateways import DEFAULTS, manifest, secret, user_secrets
 from tests.internal_certificates import user_certificates
-from tests.keepers import KEY as KEEPER_KEY
+from tests.retention import KEY as RETENTION_KEY
 
 Manifest = dict[str, Any]
 SIGNING_KEY = SigningKey("proofgate.dev/team/demo", bytes(range(32)))
@@ -46,7 +46,7 @@ def load_worker_config(folder: Path, more: dict[str, Manifest] | None = None, **
     auditor = {
         "auditor-key": secret("auditor-key", key=AUDITOR_KEY.signing_text),
         "readers": secret("readers", **{"readers.json": "{}"}),
-        "keeper-key": secret("keeper-key", key=KEEPER_KEY.signing_text),
+        "retention-key": secret("retention-key", key=RETENTION_KEY.signing_text),
     } | certificates
     found = configuration(gateway, {**user_secrets(), **auditor, **(more or {})})
     assert not found.problems and not found.faults, (found.problems, found.faults)

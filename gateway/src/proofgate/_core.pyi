@@ -10,7 +10,6 @@ __all__ = [
     "ExchangeBatch",
     "ExchangeQueue",
     "ExchangeReader",
-    "Keeper",
     "KeepingError",
     "LedgerError",
     "PolicyItem",
@@ -20,6 +19,7 @@ __all__ = [
     "RecordedExchange",
     "RecordedExchanges",
     "Replayer",
+    "RetentionState",
     "StoredExchange",
     "StoredPayloads",
     "Tree",
@@ -84,7 +84,7 @@ class WitnessError(ProofgateError):
     """A witness cannot start: its state, or its list of logs."""
 
 class KeepingError(ProofgateError):
-    """A keeper's state or the ledger cannot be read, written or believed: `code` says why."""
+    """A retention job's state or the ledger cannot be read, written or believed: `code` says why."""
 
 class ProofError(ProofgateError):
     """A proof does not hold, or cannot be made."""
@@ -829,12 +829,12 @@ class Tree:
         """The roots of the perfect trees that it consists of."""
 
 @final
-class Keeper:
+class RetentionState:
     """Keeps the holds of a ledger, and removes what may go. Its state is locked while this lives."""
 
     def __new__(cls, state: str, begin: tuple[str, str] | None = None) -> Self:
-        """Opens the state in a directory. With `begin`, the verifying keys of the ledger and of the keeper,
-        it begins one.
+        """Opens the state in a directory. With `begin`, the verifying keys of the ledger and of the retention
+        job, it begins one.
 
         Raises ValueError for a key that is none, and KeepingError.
         """

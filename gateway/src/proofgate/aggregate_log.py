@@ -58,8 +58,8 @@ class StateFiles:
 
 @dataclass
 class Statements:
-    """What a keeper signed and the auditor's log has, as far as the log was read: the SHA-256 of each, in
-    hexadecimal, and the tree over the entries up to there."""
+    """What the retention job signed and the auditor's log has, as far as the log was read: the SHA-256 of
+    each, in hexadecimal, and the tree over the entries up to there."""
 
     origin: str
     tree: _core.Tree = field(default_factory=_core.Tree)
@@ -78,7 +78,7 @@ def entries(source: Source, size: int, first: int = 0) -> Iterator[bytes]:
 
 
 def read_on(source: Source, key: str, before: Statements | None = None) -> Statements:
-    """Everything that a keeper signed and that is in the auditor's log, by its verifying key.
+    """Everything that the retention job signed and that is in the auditor's log, by its verifying key.
 
     The log is read behind what was read before, and whole where that is of another log; it leads to what the
     auditor signed. Raises AggregateLogError, and as the source does.

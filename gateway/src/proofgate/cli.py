@@ -31,7 +31,7 @@ from proofgate.evidence import EvidenceError
 from proofgate.exit_codes import EXIT_FAILED, EXIT_USAGE, fail
 from proofgate.index import access_log_command, by_hand, end_user_command, export_command
 from proofgate.index import command as index_command
-from proofgate.keeping import erasing, holds, keep, pruning, shred_keys_command, shredding
+from proofgate.keeping import erasing, holds, pruning, retention_job, shred_keys_command, shredding
 from proofgate.mirror import fetch_command
 from proofgate.reading import command as reading_command
 from proofgate.replay import command as replay_command
@@ -113,7 +113,7 @@ def _parser() -> argparse.ArgumentParser:
     erasing.add(partial(_command, commands))
     shredding.add(partial(_command, commands))
     shred_keys_command.add(partial(_command, commands))
-    keep.add(partial(_command, commands))
+    retention_job.add(partial(_command, commands))
     auditor_command.add(partial(_command, commands), _address)
     index_command.add(partial(_command, commands))
     export_command.add(partial(_command, commands))

@@ -239,10 +239,10 @@ def fsck(
         raise EvidenceError("--against needs --key: a note without a verified signature proves nothing")
     held = [(str(path), read_text(path)) for path in against or []]
     verifying_key = read_verifying_key(key) if key is not None else None
-    keeper = read_verifying_key(keeping_key) if keeping_key is not None else None
+    retention_key = read_verifying_key(keeping_key) if keeping_key is not None else None
     try:
         folder = None if shred_keys is None else str(shred_keys)
-        exit_class, report = _core.fsck(str(directory), verifying_key, held, keeper, mirror, folder)
+        exit_class, report = _core.fsck(str(directory), verifying_key, held, retention_key, mirror, folder)
     except ValueError as error:
         raise EvidenceError(str(error)) from None
     except _core.LedgerError as error:

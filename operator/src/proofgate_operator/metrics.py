@@ -44,7 +44,7 @@ AUDITED = Gauge(
 )
 KEPT = Gauge(
     "proofgate_operator_gateway_kept",
-    "0 where a gateway's Kept condition is False, else 1; of gateways that shall have a keeper.",
+    "0 where a gateway's Kept condition is False, else 1; of gateways that shall have a retention job.",
     ["namespace", "gateway"],
     registry=REGISTRY,
 )
@@ -120,6 +120,6 @@ def forget_audit(namespace: str, gateway: str) -> None:
 
 
 def forget_keeping(namespace: str, gateway: str) -> None:
-    """Drop the series of the keeper of a gateway that is to have none."""
+    """Drop the series of the retention job of a gateway that is to have none."""
     with contextlib.suppress(KeyError):
         KEPT.remove(namespace, gateway)

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from proofgate_operator.api.conditions import ConditionType
 from proofgate_operator.api.gateway import Gateway
-from proofgate_operator.build import auditor, haproxy, keeper, statefulset
+from proofgate_operator.build import auditor, haproxy, retention, statefulset
 from proofgate_operator.build.naming import Manifest, names, selector_labels
 from proofgate_operator.kube.client import Client
 from proofgate_operator.kube.holds import Holds, described
@@ -23,10 +23,10 @@ from proofgate_operator.plan.observed import (
     child_refs,
     is_run,
     is_worker,
-    keeper_refs,
     kept_claims,
     named_secrets,
     other_secrets,
+    retention_refs,
 )
 from proofgate_operator.plan.unread import Unread, held_since
 
@@ -62,13 +62,13 @@ async def observe(client: Client, gateway: Gateway, manifest: Manifest, holds: H
     objects = await _all([_object(client, ref.kind, gateway.namespace, ref.name) for ref in refs])
     looks = await _all([client.look("Secret", gateway.namespace, name) for name in secret_names])
     pods = client.store.of_gateway("Pod", gateway.namespace, gateway.name)
-    pods_of_workers, balancers, auditors, keepers = (
+    pods_of_workers, balancers, auditors, retention_jobs = (
         tuple(pod for pod in pods if selector.items() <= pod["metadata"]["labels"].items())
         for selector in (
             selector_labels(gateway, statefulset.COMPONENT),
             selector_labels(gateway, haproxy.COMPONENT),
             selector_labels(gateway, auditor.COMPONENT),
-            selector_labels(gateway, keeper.COMPONENT),
+            selector_labels(gateway, retention.COMPONENT),
         )
     )
     workers = tuple(pod for pod in pods_of_workers if is_worker(gateway, pod))
@@ -87,7 +87,7 @@ async def observe(client: Client, gateway: Gateway, manifest: Manifest, holds: H
         ledger=status.get("ledger") or {},
         auditor_pod=next((pod for pod in auditors if pod["metadata"]["name"] == f"{own.auditor}-0"), None),
         audited=status.get("auditor") or {},
-        keeper_pods=tuple(pod for pod in keepers if is_run(gateway, pod)),
+        retention_pods=tuple(pod for pod in retention_jobs if is_run(gateway, pod)),
         kept=status.get("keeping") or {},
         not_created=await _not_created(client, children[Ref("StatefulSet", own.worker)], workers),
     )
@@ -108,10 +108,11 @@ def _unread(gateway: Gateway, looks: Mapping[str, Look], status: Manifest, holds
 
 
 def _lingering(client: Client, gateway: Gateway) -> dict[Ref, Manifest]:
-    """Return what is left of an auditor, a keeper and a Service that the gateway is not to have any more."""
+    """Return what is left of an auditor, a retention job and a Service that the gateway is not to have any
+    more."""
     refs = (
         *(() if gateway.auditor else auditor_refs(gateway)),
-        *(() if gateway.spec.keeping else keeper_refs(gateway)),
+        *(() if gateway.spec.keeping else retention_refs(gateway)),
         *(
             ()
             if gateway.spec.load_balancer.accept_proxy_protocol

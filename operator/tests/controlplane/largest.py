@@ -224,7 +224,7 @@ def everything() -> Manifest:
             "podTemplate": {"nodeSelector": {"disk": "ssd"}},
         },
         "keeping": {
-            "signingKeySecretRef": {"name": "keeper-key", "key": "key"},
+            "signingKeySecretRef": {"name": "retention-key", "key": "key"},
             "storage": {"size": "2Gi", "storageClassName": "lab-shared", "accessMode": "ReadWriteOncePod"},
             **{"schedule": "15 3 * * 1-5", "suspend": False},
             "retention": {
@@ -395,7 +395,7 @@ def largest() -> Manifest:
             ],
         },
         "keeping": {
-            "signingKeySecretRef": {"name": "keeper-key"},
+            "signingKeySecretRef": {"name": "retention-key"},
             "retention": {
                 "minimumDays": 1,
                 "maximumDays": 36_500,

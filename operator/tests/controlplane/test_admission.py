@@ -38,7 +38,7 @@ ISSUER = {
 }
 ORIGIN = "ledger.example.com/prod"
 AUDITOR = {"signingKeySecretRef": {"name": "auditor-key"}}
-KEEPING = {"signingKeySecretRef": {"name": "keeper-key"}}
+KEEPING = {"signingKeySecretRef": {"name": "retention-key"}}
 HOLD = {"name": "case", "tenant": "acme", "reason": "litigation"}
 POLICY = {"policy": "quorum none\n"}
 CA = {"name": "authorities", "key": "ca.crt"}

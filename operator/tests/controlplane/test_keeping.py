@@ -1,4 +1,5 @@
-"""A keeper with a true API server and the controllers of its Jobs, and with the chart's permissions."""
+"""A retention job with a true API server and the controllers of its Jobs, and with the chart's
+permissions."""
 
 import json
 
@@ -10,24 +11,24 @@ from tests.controlplane.api import secret
 from tests.controlplane.namespaces import Namespace, gateway_manifest
 from tests.controlplane.server import wait_for
 from tests.controlplane.test_operator import MADE, without_pods
-from tests.keepers import KEEPING, KEY, report
+from tests.retention import KEEPING, KEY, report
 
 pytestmark = pytest.mark.controlplane
 
 MADE_FOR_IT = {
-    "cronjob.batch/demo-keeper",
-    "networkpolicy.networking.k8s.io/demo-keeper",
-    "persistentvolumeclaim/demo-keeper",
-    "serviceaccount/demo-keeper",
+    "cronjob.batch/demo-retention",
+    "networkpolicy.networking.k8s.io/demo-retention",
+    "persistentvolumeclaim/demo-retention",
+    "serviceaccount/demo-retention",
 }
-COMPONENT = "app.kubernetes.io/component=keeper"
+COMPONENT = "app.kubernetes.io/component=retention"
 
 
 @pytest.fixture
 def kept(namespace: Namespace) -> Namespace:
-    """A namespace with a Ready gateway that has a keeper, whose pods nobody runs."""
+    """A namespace with a Ready gateway that has a retention job, whose pods nobody runs."""
     namespace.give_secrets()
-    namespace.apply(secret("keeper-key", signing_key=KEY.signing_text))
+    namespace.apply(secret("retention-key", signing_key=KEY.signing_text))
     namespace.start()
     # It runs when the test says so.
     namespace.apply(gateway_manifest(keeping={**KEEPING, "schedule": "0 0 1 1 *"}))
@@ -36,7 +37,7 @@ def kept(namespace: Namespace) -> Namespace:
 
 
 def known(namespace: Namespace) -> str:
-    template = namespace.there("cronjob", "demo-keeper")["spec"]["jobTemplate"]["spec"]["template"]
+    template = namespace.there("cronjob", "demo-retention")["spec"]["jobTemplate"]["spec"]["template"]
     plan = json.loads(template["metadata"]["annotations"]["proofgate.dev/keeping-plan"])
     return str(plan.get("known", "nothing"))
 
@@ -47,7 +48,7 @@ def test_what_a_run_says_last_is_told_and_remembered_and_then_nothing_is_written
     assert without_pods(kept.objects()) == MADE | MADE_FOR_IT
     assert kept.condition("Kept")[:2] == ("Unknown", "NeverRun")
     assert known(kept) == "nothing"
-    kept.kubectl("create", "job", "--from=cronjob/demo-keeper", "demo-keeper-now")
+    kept.kubectl("create", "job", "--from=cronjob/demo-retention", "demo-retention-now")
 
     def pods() -> list[str]:
         return kept.names("pod", COMPONENT)
@@ -56,7 +57,7 @@ def test_what_a_run_says_last_is_told_and_remembered_and_then_nothing_is_written
     said = report(holds=2, outside=["case-3"], outsideCount=1)
     ended = {"exitCode": 0, "finishedAt": "2026-12-01T02:31:00Z", "message": json.dumps(said)}
     container = {
-        **{"name": "keeper", "ready": False, "restartCount": 0, "image": "i", "imageID": "i"},
+        **{"name": "retention", "ready": False, "restartCount": 0, "image": "i", "imageID": "i"},
         **{"state": {"terminated": {**ended, "containerID": "containerd://x"}}},
     }
     status = {"phase": "Succeeded", "containerStatuses": [container]}
@@ -70,34 +71,34 @@ def test_what_a_run_says_last_is_told_and_remembered_and_then_nothing_is_written
     assert "orbidden" not in log
     assert KEY.signing_text.split("+", 4)[4] not in log
     kept.apply(gateway_manifest())
-    wait_for(lambda: kept.get("cronjob", "demo-keeper") is None, "without spec.keeping nothing runs")
-    assert "persistentvolumeclaim/demo-keeper" in kept.objects()
+    wait_for(lambda: kept.get("cronjob", "demo-retention") is None, "without spec.keeping nothing runs")
+    assert "persistentvolumeclaim/demo-retention" in kept.objects()
 
 
-def test_a_keeper_beside_an_auditor_waits_for_its_log_and_says_so(kept: Namespace) -> None:
+def test_a_retention_job_beside_an_auditor_waits_for_its_log_and_says_so(kept: Namespace) -> None:
     kept.apply(secret("auditor-key", signing_key=AUDITORS_KEY.signing_text))
     kept.apply(gateway_manifest(keeping={**KEEPING, "schedule": "0 0 1 1 *"}, auditor=AUDITOR))
 
     def command() -> list[str]:
-        pod = kept.there("cronjob", "demo-keeper")["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+        pod = kept.there("cronjob", "demo-retention")["spec"]["jobTemplate"]["spec"]["template"]["spec"]
         found: list[str] = pod["containers"][0]["command"]
         return found
 
     wait_for(lambda: "--auditor" in command(), "it knows whom to ask")
     assert command()[-1] == AUDITORS_KEY.verifying_text
     wait_for(
-        lambda: kept.there("cronjob", "demo-keeper")["spec"]["suspend"] is False,
-        "the auditor that is made knows the keeper's key",
+        lambda: kept.there("cronjob", "demo-retention")["spec"]["suspend"] is False,
+        "the auditor that is made knows the retention key",
     )
-    names, asked = kept.there("networkpolicy", "demo-keeper")["spec"]["egress"]
+    names, asked = kept.there("networkpolicy", "demo-retention")["spec"]["egress"]
     assert ("to" in names, asked["ports"][0]["port"]) == (False, 9091)
-    kept.kubectl("create", "job", "--from=cronjob/demo-keeper", "demo-keeper-now")
+    kept.kubectl("create", "job", "--from=cronjob/demo-retention", "demo-retention-now")
     wait_for(lambda: len(kept.names("pod", COMPONENT)) == 1, "the Job has its pod")
     why = "what is signed of 2 logs waits until the auditor's log has it"
     said = report(result="not_anchored", message=why, anchor="auditor", staying={"not_anchored": 2})
     ended = {"exitCode": 10, "finishedAt": "2026-12-01T02:31:00Z", "message": json.dumps(said)}
     container = {
-        **{"name": "keeper", "ready": False, "restartCount": 0, "image": "i", "imageID": "i"},
+        **{"name": "retention", "ready": False, "restartCount": 0, "image": "i", "imageID": "i"},
         **{"state": {"terminated": {**ended, "containerID": "containerd://x"}}},
     }
     status = {"phase": "Failed", "containerStatuses": [container]}

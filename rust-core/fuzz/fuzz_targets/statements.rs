@@ -1,5 +1,5 @@
-//! What a keeper, or two keys of one line, signed is read as exactly one text, or refused: a text that anybody with a key
-//! may write, and that decides what counts as removed, erased, held or believed.
+//! What the retention job, or two keys of one line, signed is read as exactly one text, or refused: a text that anybody
+//! with a key may write, and that decides what counts as removed, erased, held or believed.
 #![no_main]
 
 use std::sync::LazyLock;

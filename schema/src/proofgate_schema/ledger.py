@@ -22,7 +22,7 @@ class Rotation(Section):
         float,
         Field(ge=1, le=31_622_400, allow_inf_nan=False),
         WHOLE_NUMBER,
-        Kubernetes("the keeper counts days in whole seconds", {"type": "integer", "minimum": 60}),
+        Kubernetes("the retention job counts days in whole seconds", {"type": "integer", "minimum": 60}),
     ] = 86_400.0
     """How long a log lasts at most, in seconds: up to 366 days."""
 

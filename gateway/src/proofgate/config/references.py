@@ -125,7 +125,7 @@ def _check_deployments(settings: Settings, findings: Findings) -> None:
 
 def _check_objects(settings: Settings, findings: Findings) -> None:
     tenants = {tenant.name for tenant in settings.tenants}
-    keepers: dict[str, str] = {}
+    object_providers: dict[str, str] = {}
     for position, provider in enumerate(settings.providers):
         path, tenant = ("providers", position, "objectsOf"), provider.objects_of
         if tenant is None:
@@ -136,10 +136,10 @@ def _check_objects(settings: Settings, findings: Findings) -> None:
                 " remove it"
             )
             findings.report("config_provider_objects", path, message)
-        if tenant in keepers:
-            message = f"{keepers[tenant]} keeps those of {tenant} already: remove one"
+        if tenant in object_providers:
+            message = f"{object_providers[tenant]} keeps those of {tenant} already: remove one"
             findings.report("config_provider_objects", path, message)
-        keepers.setdefault(tenant, provider.name)
+        object_providers.setdefault(tenant, provider.name)
         # One that stands in a shard may come later.
         is_of_shards = "/" in tenant and settings.tenant_shards is not None
         if tenant not in tenants and not is_of_shards:

@@ -161,7 +161,7 @@ def run(options: argparse.Namespace) -> int:
     if refused:
         return fail(refused, EXIT_USAGE)
     key = read_verifying_key(options.ledger_key)
-    keeper = read_verifying_key(options.keeping_key) if options.keeping_key is not None else None
+    retention_key = read_verifying_key(options.keeping_key) if options.keeping_key is not None else None
     ended = threading.Event()
     try:
         line = line_of(options.ledger, key)
@@ -177,7 +177,7 @@ def run(options: argparse.Namespace) -> int:
             problems: list[str] = []
             while True:
                 before = problems
-                logs, problems = _core.ledger_logs(str(options.ledger), key, writer.known(), keeper)
+                logs, problems = _core.ledger_logs(str(options.ledger), key, writer.known(), retention_key)
                 for problem in set(problems).difference(before):
                     logging.getLogger("proofgate.index").error("%s", explained(problem))
                 indexer.read(logs)

@@ -1,4 +1,5 @@
-"""What the auditor's log has of a keeper's statements: where that is asked for, nothing is destroyed before.
+"""What the auditor's log has of the retention job's statements: where that is asked for, nothing is destroyed
+before.
 
 The log grows for as long as there is one. So what was read of it is remembered beside the holds, and each
 time the entries behind that are read. Without that memory the log is read from its beginning.
@@ -16,7 +17,7 @@ from proofgate import _core
 from proofgate.aggregate_log import AggregateLogError, Source, Statements, read_on
 from proofgate.auditor_port import AuditorSilentError
 
-#: The file in the keeper's state.
+#: The file in the retention job's state.
 MEMORY = "auditor-log"
 _VERSION = 1
 #: The auditor looks once a second.
@@ -34,7 +35,7 @@ class AnchorsError(Exception):
 
 class Anchors:
     """The statements in an auditor's log, by its verifying key. `memory` is the file with what was read of it
-    before, which is to be used under the lock of the keeper's state; None remembers nothing."""
+    before, which is to be used under the lock of the retention job's state; None remembers nothing."""
 
     def __init__(self, source: Source, key: str, memory: Path | None = None) -> None:
         self._source, self._key, self._memory = source, key, memory

@@ -90,7 +90,7 @@ def told(microseconds: int) -> str:
 
 
 def add_state(parser: argparse.ArgumentParser) -> None:
-    """Adds the directory that a keeper's commands work on."""
+    """Adds the directory that the retention job's commands work on."""
     parser.add_argument(
         "--state",
         type=Path,
@@ -101,7 +101,7 @@ def add_state(parser: argparse.ArgumentParser) -> None:
 
 
 def add_ledger(parser: argparse.ArgumentParser) -> None:
-    """Adds the ledger, its key, the state and the keeper's key."""
+    """Adds the ledger, its key, the state and the retention key."""
     parser.add_argument("--ledger", type=Path, required=True, metavar="DIR", help="the ledger's directory")
     parser.add_argument(
         "--ledger-key", required=True, metavar="VKEY", help="the ledger's verifying key, or a file with it"
@@ -240,13 +240,14 @@ def minimum_of(options: argparse.Namespace) -> tuple[int, dict[str, int]] | None
     return None
 
 
-def open_keeper(state: Path, ledger: Path | None = None) -> _core.Keeper:
-    """The keeper whose state that is; the directory has to be there. Raises UsageError and KeepingError."""
+def open_retention_state(state: Path, ledger: Path | None = None) -> _core.RetentionState:
+    """The retention state in that directory; the directory has to be there. Raises UsageError and
+    KeepingError."""
     if not state.is_dir():
         raise UsageError(f"{state} is not a directory: holds may be in it, so nothing is done without it")
     if ledger is not None:
         require_apart(state, ledger)
-    return _core.Keeper(str(state))
+    return _core.RetentionState(str(state))
 
 
 def require_apart(state: Path, ledger: Path) -> None:

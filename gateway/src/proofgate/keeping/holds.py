@@ -103,7 +103,7 @@ def _guarded(run: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Nam
 def _begin(options: argparse.Namespace) -> int:
     signing = arguments.signing_key(options.signing_key)
     keeping = _core.verifying_key(signing.strip())
-    _core.Keeper(str(options.state), (read_verifying_key(options.ledger_key), keeping))
+    _core.RetentionState(str(options.state), (read_verifying_key(options.ledger_key), keeping))
     if options.json:
         print(json.dumps({"keeping_key": keeping}))
     else:
@@ -124,15 +124,15 @@ def _add(options: argparse.Namespace) -> int:
             "give --all, or conditions: --tenant, --id, --since, --until; a record must match all of them"
         )
     why, ledger = _why(options), _ledger_to_state(options)
-    keeper = arguments.open_keeper(options.state, options.ledger)
-    added = json.loads(keeper.add_hold(json.dumps(given), why, arguments.now()))
-    _state(keeper, ledger)
+    retention = arguments.open_retention_state(options.state, options.ledger)
+    added = json.loads(retention.add_hold(json.dumps(given), why, arguments.now()))
+    _state(retention, ledger)
     print(json.dumps(added) if options.json else _line(added))
     return EXIT_OK
 
 
 def _list(options: argparse.Namespace) -> int:
-    holds = json.loads(arguments.open_keeper(options.state).holds())
+    holds = json.loads(arguments.open_retention_state(options.state).holds())
     if options.json:
         print(json.dumps({"holds": holds}, indent=2))
         return EXIT_OK
@@ -145,9 +145,9 @@ def _list(options: argparse.Namespace) -> int:
 
 def _release(options: argparse.Namespace) -> int:
     why, ledger = _why(options), _ledger_to_state(options)
-    keeper = arguments.open_keeper(options.state, options.ledger)
-    released = json.loads(keeper.release_hold(options.id, why, arguments.now()))
-    _state(keeper, ledger)
+    retention = arguments.open_retention_state(options.state, options.ledger)
+    released = json.loads(retention.release_hold(options.id, why, arguments.now()))
+    _state(retention, ledger)
     print(json.dumps(released) if options.json else _line(released))
     return EXIT_OK
 
@@ -157,7 +157,8 @@ def _why(options: argparse.Namespace) -> arguments.Why:
 
 
 def _ledger_to_state(options: argparse.Namespace) -> tuple[str, str, str] | None:
-    """The ledger on which it is to be stated, its key and the text of the keeper's. Raises UsageError."""
+    """The ledger on which it is to be stated, its key and the text of the retention job's. Raises
+    UsageError."""
     given = (options.ledger, options.ledger_key, options.signing_key)
     if given == (None, None, None):
         return None
@@ -167,9 +168,9 @@ def _ledger_to_state(options: argparse.Namespace) -> tuple[str, str, str] | None
     return str(options.ledger), key, arguments.signing_key(options.signing_key)
 
 
-def _state(keeper: _core.Keeper, ledger: tuple[str, str, str] | None) -> None:
+def _state(retention: _core.RetentionState, ledger: tuple[str, str, str] | None) -> None:
     if ledger is not None:
-        keeper.state_holds(*ledger, arguments.now())
+        retention.state_holds(*ledger, arguments.now())
 
 
 def _line(hold: dict[str, Any]) -> str:

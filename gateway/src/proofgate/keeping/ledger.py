@@ -1,4 +1,4 @@
-"""A ledger as a keeper changes it: logs are removed, and salts are destroyed."""
+"""A ledger as the retention job changes it: logs are removed, and salts are destroyed."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ Logs = list[dict[str, Any]]
 
 @dataclass(frozen=True, repr=False)
 class KeptLedger:
-    """A ledger, its verifying key, the text of the keeper's signing key, and the keeper with the holds."""
+    """A ledger, its verifying key, the text of the retention key, and the retention job with the holds."""
 
     directory: Path
     key: str
     signing_key: str
-    keeper: _core.Keeper
+    retention: _core.RetentionState
     #: SHA-256 of the statements in the auditor's log; None where nothing waits for it.
     anchored: set[str] | None = None
 
     @classmethod
     def of(cls, options: argparse.Namespace) -> KeptLedger:
         """What `arguments.add_ledger` has names. Raises UsageError, EvidenceError and KeepingError."""
-        keeper = arguments.open_keeper(options.state, options.ledger)
+        retention = arguments.open_retention_state(options.state, options.ledger)
         key = evidence.read_verifying_key(options.ledger_key)
         anchored = arguments.anchored(options)
-        return cls(options.ledger, key, arguments.signing_key(options.signing_key), keeper, anchored)
+        return cls(options.ledger, key, arguments.signing_key(options.signing_key), retention, anchored)
 
     def prune(
         self,
@@ -46,7 +46,7 @@ class KeptLedger:
     ) -> Logs:
         """Plans which logs go that are older than `days`, and removes them. Raises as the core does."""
         logs: Logs = json.loads(
-            self.keeper.prune(
+            self.retention.prune(
                 str(self.directory),
                 self.key,
                 self.signing_key,
@@ -73,7 +73,7 @@ class KeptLedger:
         """Plans which salts are destroyed, and destroys them: of an exchange, or of a tenant up to a time, or
         so far. `policy` has the minimums; None overrides them. Raises as the core does."""
         logs: Logs = json.loads(
-            self.keeper.erase(
+            self.retention.erase(
                 str(self.directory),
                 self.key,
                 self.signing_key,
@@ -90,4 +90,4 @@ class KeptLedger:
 
     def state_holds(self) -> int:
         """States holds and releases on the ledger; how many were not yet. Raises as the core does."""
-        return self.keeper.state_holds(str(self.directory), self.key, self.signing_key, arguments.now())
+        return self.retention.state_holds(str(self.directory), self.key, self.signing_key, arguments.now())

@@ -106,12 +106,12 @@ class Retention(_Part):
 
 
 class KeepingPlan(_Part):
-    """What a keeper is to do. `begin` says that this is the first time; else `known` is how many holds its
-    state has had, those that are over among them. `digest` is what a report calls the plan. `keeper` is the
-    verifying key of whoever may carry it out: empty, nobody may yet; None, anybody."""
+    """What the retention job is to do. `begin` says that this is the first time; else `known` is how many
+    holds its state has had, those that are over among them. `digest` is what a report calls the plan.
+    `retention_key` is the verifying key of whoever may carry it out: empty, nobody may yet; None, anybody."""
 
     digest: Line | None = None
-    keeper: Annotated[str, Field(max_length=512)] | None = None
+    retention_key: Annotated[str, Field(max_length=512)] | None = None
     begin: bool = False
     known: Annotated[int, Field(ge=0)] | None = None
     #: How long ago the newest log may have begun. A clock that is further ahead removes nothing.

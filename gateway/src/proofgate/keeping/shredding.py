@@ -107,14 +107,14 @@ def _shred(options: argparse.Namespace) -> list[_Key]:
     there: list[str] = []
     if options.shred_keys is not None:
         there = Folder(options.shred_keys).ids().get(options.tenant, [])
-    keeper = arguments.open_keeper(options.state)
+    retention = arguments.open_retention_state(options.state)
     for ledger in options.ledger:
         arguments.require_apart(options.state, ledger)
     signing_key, anchored = arguments.signing_key(options.signing_key), arguments.anchored(options)
 
     def shred(ledger: Path, only: list[str] | None, *, carry_out: bool) -> list[_Key]:
         answer: list[_Key] = json.loads(
-            keeper.shred(
+            retention.shred(
                 str(ledger),
                 evidence.read_verifying_key(options.ledger_key),
                 signing_key,

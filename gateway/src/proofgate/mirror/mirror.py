@@ -295,7 +295,7 @@ class Mirror:
             return self._suspect(ended, "mirror_unverified", _first_message(told))
         removed = told["incarnations"][0].get("removed")
         if removed is not None and not removed["verified"]:
-            # Anybody can put one there: without the keeper's key nobody knows whose it is.
+            # Anybody can put one there: without the retention key nobody knows whose it is.
             return self._suspect(
                 ended, "mirror_unverified", "it has a tombstone, and there is no --keeping-key"
             )

@@ -24,7 +24,7 @@ class StateAccessMode(StrEnum):
 
 
 class AuditorStorage(Section):
-    """Where an auditor, or a keeper, has its state: a volume that no worker mounts."""
+    """Where an auditor, or a retention job, has its state: a volume that no worker mounts."""
 
     size: Quantity = "1Gi"
     """Size of the claim. It may grow where the storage class allows expansion, and never shrinks."""
@@ -85,7 +85,7 @@ class Auditor(Section):
     keeping_key: Annotated[str | None, Field(max_length=512, pattern=_VERIFYING_KEY)] = None
     """The verifying key of whoever may remove logs: one under a tombstone by it is told as removed, and is no
     finding. It is neither the ledger's nor the auditor's. Set it before the first removal. With spec.keeping
-    it need not be set; if it is, it has to be the key of that keeper."""
+    it need not be set; if it is, it has to be the retention key."""
     beat_seconds: Annotated[int, Field(ge=1, le=3600)] = 10
     """Seconds between two heads of a log that goes on."""
     second_look_seconds: Annotated[int, Field(ge=1, le=3600)] = 5

@@ -12,7 +12,7 @@ from typing import Any
 
 class ConditionType(StrEnum):
     """Every condition a gateway carries, from its first visit on; Audited only with an auditor, Kept
-    only with a keeper, the last two only while they hold."""
+    only with a retention job, the last two only while they hold."""
 
     READY = "Ready"
     AVAILABLE = "Available"

@@ -234,9 +234,9 @@ def keeping_schema() -> dict[str, Any]:
     }
     return {
         "type": "object",
-        "description": "What the keeper's last run said. Condition Kept sums it up.",
+        "description": "What the retention job's last run said. Condition Kept sums it up.",
         "properties": {
-            "keeper": {**text, "description": "Name of its key."},
+            "retentionKeyName": {**text, "description": "Name of its key."},
             "verifyingKey": {**text, "description": "Public key that verifies what it signed: for fsck."},
             "lastRunTime": {**time, "description": "When the last run that has ended began."},
             "lastSuccessTime": {**time, "description": "When the last one began that did all of it."},
@@ -247,7 +247,7 @@ def keeping_schema() -> dict[str, Any]:
                 "type": "string",
                 "maxLength": 16,
                 "description": "auditor: it waits until what it signed is in the auditor's log; none: there"
-                " is no auditor, and when something was signed is the keeper's word.",
+                " is no auditor, and when something was signed is the retention job's word.",
             },
             "holds": {**number, "description": "Holds that hold."},
             "knownHolds": {

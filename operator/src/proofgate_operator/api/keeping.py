@@ -1,5 +1,5 @@
-"""The part of the spec that says how long records are kept, and what must stay whatever that says. A keeper
-carries it out; workers do not notice it."""
+"""The part of the spec that says how long records are kept, and what must stay whatever that says. A
+retention job carries it out; workers do not notice it."""
 
 from typing import Annotated, Any
 
@@ -147,7 +147,7 @@ class Keeping(Section):
     """How long records are kept, and what must stay."""
 
     signing_key_secret_ref: SigningKeyRef
-    """Entry of a Secret with the keeper's own key, as `proofgate keygen` writes it, which signs what goes.
+    """Entry of a Secret with the retention key, as `proofgate keygen` writes it, which signs what goes.
     Its name may be neither the ledger's nor the auditor's, nor above or below either. The auditor of the
     gateway knows it by itself."""
     storage: Annotated[
@@ -165,11 +165,11 @@ class Keeping(Section):
         tuple[Annotated[Hold, Field(json_schema_extra=rules(*_HOLD_RULES))], ...],
         Field(max_length=32, json_schema_extra=keyed_by("name")),
     ] = ()
-    """What must stay whatever retention says. The keeper's next run brings them in before it removes
+    """What must stay whatever retention says. The retention job's next run brings them in before it removes
     anything."""
 
 
-#: Rules over the keeper and the rest of the spec.
+#: Rules over the retention job and the rest of the spec.
 KEEPING_RULES: tuple[dict[str, Any], ...] = (
     {
         "rule": "!has(self.keeping) || self.ledger.volume.mode == 'Shared'",

@@ -27,7 +27,7 @@ FOUND_CONDITION = "proofgate.dev/load-balanced"
 #: In the template of the auditor's pod: the trust policy of its witnesses, which it reads from there. So it
 #: is of one piece with the template: another one rolls the pod, and one that goes on keeps its own.
 WITNESS_POLICY_ANNOTATION = "proofgate.dev/witness-policy"
-#: In the template of the keeper's pods: the plan that they carry out, which they read from there.
+#: In the template of the retention job's pods: the plan that they carry out, which they read from there.
 KEEPING_PLAN_ANNOTATION = "proofgate.dev/keeping-plan"
 #: Digest of a manifest as the operator wrote it.
 APPLIED_ANNOTATION = "proofgate.dev/applied"
@@ -156,9 +156,9 @@ class Names:
         return f"{self.gateway}-auditor"
 
     @property
-    def keeper(self) -> str:
-        """Everything of the keeper: what runs it, its claim, and what is known of its state."""
-        return f"{self.gateway}-keeper"
+    def retention(self) -> str:
+        """Everything of the retention job: what runs it, its claim, and what is known of its state."""
+        return f"{self.gateway}-retention"
 
     def worker_claim(self, ordinal: int) -> str:
         """Claim of one worker's own volume, by the name that its StatefulSet looks for."""

@@ -6,7 +6,7 @@ from typing import Any
 
 from proofgate_operator.api.auditor import Auditor
 from proofgate_operator.api.gateway import Gateway, NetworkPolicies
-from proofgate_operator.build import auditor, auditor_workers, haproxy, keeper, mirrors, siem, statefulset
+from proofgate_operator.build import auditor, auditor_workers, haproxy, mirrors, retention, siem, statefulset
 from proofgate_operator.build.naming import (
     MONITORING_LABEL,
     OPERATOR,
@@ -61,7 +61,7 @@ def policies(
         return []
     found = [worker_policy(gateway, defaults), haproxy_policy(gateway, defaults)]
     if gateway.spec.keeping is not None:
-        found.append(keeper_policy(gateway))
+        found.append(retention_policy(gateway))
     wanted = gateway.auditor
     if wanted is None or witness_ports is None:
         return found
@@ -127,12 +127,12 @@ def haproxy_policy(gateway: Gateway, defaults: Defaults) -> Manifest:
 def auditor_policy(
     gateway: Gateway, wanted: Auditor, defaults: Defaults, witness_ports: Sequence[int] = ()
 ) -> Manifest:
-    """Its port is read by monitoring, the operator, the keeper, and whom the spec names. It calls witnesses
-    at these ports, its mirrors, its sinks, workers that have a volume each, and name servers for
+    """Its port is read by monitoring, the operator, the retention job, and whom the spec names. It calls
+    witnesses at these ports, its mirrors, its sinks, workers that have a volume each, and name servers for
     that; without any nobody, not even for names."""
     allowed = [peer.as_written() for peer in wanted.allow_from or ()]
-    keepers = [_pods(gateway, keeper.COMPONENT)] if gateway.spec.keeping is not None else []
-    readers = [*_monitoring(gateway), *_operator(defaults), *keepers, *allowed]
+    retention_jobs = [_pods(gateway, retention.COMPONENT)] if gateway.spec.keeping is not None else []
+    readers = [*_monitoring(gateway), *_operator(defaults), *retention_jobs, *allowed]
     ingress = [{"from": readers, "ports": _ports(auditor.PORT)}]
     policy = _policy(gateway, names(gateway).auditor, auditor.COMPONENT, ingress)
     policy["spec"]["policyTypes"] = ["Ingress", "Egress"]
@@ -160,10 +160,10 @@ def _to_workers(gateway: Gateway) -> Manifest:
     return {"to": [_pods(gateway, statefulset.COMPONENT)], "ports": _ports(ADMIN_PORT)}
 
 
-def keeper_policy(gateway: Gateway) -> Manifest:
+def retention_policy(gateway: Gateway) -> Manifest:
     """Nobody reaches it. It asks the auditor, and name servers for that; without one nobody, not even for
     names."""
-    policy = _policy(gateway, names(gateway).keeper, keeper.COMPONENT, [])
+    policy = _policy(gateway, names(gateway).retention, retention.COMPONENT, [])
     # The API server leaves out a list without an item, which says the same.
     del policy["spec"]["ingress"]
     policy["spec"]["policyTypes"] = ["Ingress", "Egress"]

@@ -32,8 +32,8 @@ def claim(gateway: Gateway, name: str) -> Manifest:
 
 
 def state_claim(gateway: Gateway, name: str, component: str, storage: AuditorStorage) -> Manifest:
-    """Return the claim of an auditor's or a keeper's state. It stays as long as the evidence that it speaks
-    of."""
+    """Return the claim of an auditor's or a retention job's state. It stays as long as the evidence that it
+    speaks of."""
     spec: Manifest = {
         "accessModes": [storage.access_mode.value],
         "resources": {"requests": {"storage": storage.size}},
@@ -45,7 +45,7 @@ def state_claim(gateway: Gateway, name: str, component: str, storage: AuditorSto
 
 
 def kept_state_claim(gateway: Gateway, component: str, live: Manifest) -> Manifest:
-    """Return the claim of an auditor or a keeper that is gone, with the size that it has."""
+    """Return the claim of an auditor or a retention job that is gone, with the size that it has."""
     fields = ("accessModes", "resources", "storageClassName")
     owned = goes_with_the_gateway(gateway)
     head = child(gateway, "v1", "PersistentVolumeClaim", live["metadata"]["name"], component, owned=owned)

@@ -1,5 +1,5 @@
-"""The keys of those beside the ledger, its auditor and its keeper: whether they can be used, and whether they
-could speak for the ledger or for each other."""
+"""The keys of those beside the ledger, its auditor and its retention job: whether they can be used, and
+whether they could speak for the ledger or for each other."""
 
 from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.api.ledger import SigningKeyRef
@@ -11,8 +11,8 @@ from proofgate_operator.plan.problems import Fault
 
 #: Whom a fault of the auditor's key costs.
 OWNER = "spec.auditor"
-#: Whom one of the keeper's costs.
-KEEPER = "spec.keeping"
+#: Whom a fault of the retention key costs.
+RETENTION = "spec.keeping"
 
 
 def auditor_key(
@@ -29,33 +29,33 @@ def auditor_key(
     return _key(gateway, seen, ledger, OWNER, wanted.signing_key_secret_ref)
 
 
-def keeper_key(
+def retention_key(
     gateway: Gateway, seen: Observed, ledger: LedgerKey | None, auditor: LedgerKey | None
 ) -> tuple[LedgerKey | None, list[Fault]]:
-    """Return the keeper's key, and what is wrong with it; neither without a keeper.
+    """Return the retention key, and what is wrong with it; neither without a retention job.
 
     `ledger` and `auditor` are the other keys, None where those cannot be used.
     """
     wanted = gateway.spec.keeping
     if wanted is None:
         return None, []
-    key, faults = _key(gateway, seen, ledger, KEEPER, wanted.signing_key_secret_ref)
+    key, faults = _key(gateway, seen, ledger, RETENTION, wanted.signing_key_secret_ref)
     if key is None:
         return None, faults
-    where = f"Secret {wanted.signing_key_secret_ref.name}, named by {KEEPER}.signingKeySecretRef"
+    where = f"Secret {wanted.signing_key_secret_ref.name}, named by {RETENTION}.signingKeySecretRef"
     if isinstance(key, SignerKey):
-        message = f"{where}: it names a process that holds the key, and none stands beside the keeper"
-        return None, [Fault(KEEPER, "SecretInvalid", message)]
+        message = f"{where}: it names a process that holds the key, and none stands beside the retention job"
+        return None, [Fault(RETENTION, "SecretInvalid", message)]
     if auditor is not None and (key.public == auditor.public or _related(key.name, auditor.name)):
         message = (
             f"{where}: the key is named {key.name}, and the auditor's {auditor.name}: neither may be the"
             " other or stand below it"
         )
-        return None, [Fault(KEEPER, "SecretInvalid", message)]
+        return None, [Fault(RETENTION, "SecretInvalid", message)]
     told = gateway.spec.auditor.keeping_key if gateway.spec.auditor else None
     if told is not None and told not in (key.verifying_text, *key.former):
-        message = f"spec.auditor.keepingKey is not the key of the keeper, {key.verifying_text}: leave it out"
-        return None, [Fault(KEEPER, "KeepingKeyDiffers", message)]
+        message = f"spec.auditor.keepingKey is not the retention key, {key.verifying_text}: leave it out"
+        return None, [Fault(RETENTION, "KeepingKeyDiffers", message)]
     return key, []
 
 

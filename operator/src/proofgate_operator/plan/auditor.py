@@ -19,9 +19,9 @@ def auditor_manifests(
     """Yield what an auditor of that many workers needs besides its network policy and its PodMonitor, in the
     order of applying.
 
-    Without a key that can be used, of its own, of the ledger or of the keeper, and with additions to its pod
-    that cannot be, an auditor that runs goes on as it is. The claim of one that is gone follows the retain
-    policy all the same.
+    Without a key that can be used, of its own, of the ledger or of the retention job, and with additions to
+    its pod that cannot be, an auditor that runs goes on as it is. The claim of one that is gone follows the
+    retain policy all the same.
     """
     wanted = gateway.auditor
     if wanted is None:
@@ -41,7 +41,7 @@ def auditor_manifests(
     key, ledger, digests = configuration.auditor_key, configuration.verifying_key, configuration.digests
     faulty = any(fault.field == OWNER for fault in configuration.faults)
     # One that no longer knew whose tombstones hold would take each of them for a loss.
-    unknown = gateway.spec.keeping is not None and configuration.keeper_key is None
+    unknown = gateway.spec.keeping is not None and configuration.retention_key is None
     if key and ledger and digests and digests.auditor and not faulty and not unknown:
         keeping = keeping_key(gateway, configuration)
         yield auditor.statefulset(gateway, wanted, key.name, ledger, digests.auditor, defaults, keeping)
@@ -49,8 +49,8 @@ def auditor_manifests(
 
 def keeping_key(gateway: Gateway, configuration: Configuration) -> str | None:
     """Return the key by which the auditor knows whose tombstones hold; None where nobody removes anything."""
-    if configuration.keeper_key is not None:
-        return configuration.keeper_key.verifying_file
+    if configuration.retention_key is not None:
+        return configuration.retention_key.verifying_file
     return gateway.auditor.keeping_key if gateway.auditor else None
 
 

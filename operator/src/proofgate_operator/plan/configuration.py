@@ -32,7 +32,7 @@ from proofgate_operator.build.tenant_keys import KeyDigest
 from proofgate_operator.build.worker_config import fixed_config_text, worker_config_text
 from proofgate_operator.plan.addresses import address_fault, no_proxy_fault, range_fault
 from proofgate_operator.plan.api_keys import entry
-from proofgate_operator.plan.audit_key import auditor_key, keeper_key
+from proofgate_operator.plan.audit_key import auditor_key, retention_key
 from proofgate_operator.plan.certificates import authorities_fault, certificate_fault, lifetime
 from proofgate_operator.plan.credentials import credential_faults
 from proofgate_operator.plan.internal_tls import (
@@ -111,8 +111,8 @@ class Configuration:
     auditor_token: str = ""
     #: The auditor's; None without one that can be used.
     auditor_key: ledger_key.LedgerKey | None = None
-    #: The keeper's; None without one that can be used.
-    keeper_key: ledger_key.LedgerKey | None = None
+    #: The retention job's; None without one that can be used.
+    retention_key: ledger_key.LedgerKey | None = None
     #: Where the auditor asks witnesses; None while what the spec says of them cannot be used.
     witness_ports: tuple[int, ...] | None = ()
     internal_tls: InternalTls = NO_CERTIFICATES
@@ -361,7 +361,7 @@ def read_configuration(gateway: Gateway, seen: Observed, defaults: Defaults) -> 
     provider_keys, provider_faults = _provider_keys(gateway, seen)
     signing_key, ledger_problems = _signing_key(gateway, seen, ledger)
     audit_key, audit_faults = auditor_key(gateway, seen, signing_key)
-    keeping_key, keeper_faults = keeper_key(gateway, seen, signing_key, audit_key)
+    keeping_key, retention_faults = retention_key(gateway, seen, signing_key, audit_key)
     ports, witness_faults = witness_ports(gateway, seen, audit_key)
     readers, readers_faults = index_readers(gateway, seen)
     token = entry(admin, ADMIN_TOKEN) if admin else None
@@ -461,7 +461,7 @@ def read_configuration(gateway: Gateway, seen: Observed, defaults: Defaults) -> 
             *_proxy_faults(gateway, seen),
             *_telemetry_faults(gateway, seen),
             *audit_faults,
-            *keeper_faults,
+            *retention_faults,
             *witness_faults,
             *readers_faults,
             *shred_keys.faults,
@@ -479,7 +479,7 @@ def read_configuration(gateway: Gateway, seen: Observed, defaults: Defaults) -> 
         shred_keys=shred_keys,
         auditor_token=auditor_token(token) if token else "",
         auditor_key=audit_key,
-        keeper_key=keeping_key,
+        retention_key=keeping_key,
         witness_ports=ports,
         readers=readers,
         internal_tls=internal,

@@ -39,10 +39,10 @@ from proofgate_operator.plan.haproxy_sidecar import (
 from proofgate_operator.plan.held_aggregate import HeldAggregate, held_aggregate
 from proofgate_operator.plan.held_checkpoints import Held, held_checkpoints
 from proofgate_operator.plan.internal_tls import Renewal, on_the_way
-from proofgate_operator.plan.keeper import is_to_go, keeper_manifests, retaining
 from proofgate_operator.plan.observed import Observed, Ref, ref_of
 from proofgate_operator.plan.ownership import Ownership, classify, of_a_predecessor
 from proofgate_operator.plan.pruning import unlabelled
+from proofgate_operator.plan.retention import is_to_go, retaining, retention_manifests
 from proofgate_operator.plan.scaling import Movement, Purpose, everybody_stays, next_movement
 from proofgate_operator.plan.shards import Shard, read_shards
 from proofgate_operator.plan.shred_keys import UNWANTED, ShredKeys
@@ -181,7 +181,7 @@ def wanted(
         manifests += monitoring.pod_monitors(gateway)
     if own.ledger not in configuration.missing_secrets:
         manifests += auditor_manifests(gateway, seen, configuration, replicas, defaults)
-        manifests += keeper_manifests(gateway, seen, configuration, defaults)
+        manifests += retention_manifests(gateway, seen, configuration, defaults)
     return [sealed(manifest) for manifest in manifests]
 
 
@@ -203,13 +203,15 @@ def _superfluous(gateway: Gateway, seen: Observed, configuration: Configuration)
     if gateway.spec.load_balancer.replicas == 1:
         found.append(Ref("PodDisruptionBudget", own.haproxy))
     if gateway.spec.network_policies is NetworkPolicies.NONE:
-        found += [Ref("NetworkPolicy", name) for name in (own.worker, own.haproxy, own.auditor, own.keeper)]
+        found += [
+            Ref("NetworkPolicy", name) for name in (own.worker, own.haproxy, own.auditor, own.retention)
+        ]
     if gateway.spec.monitoring.pod_monitors is PodMonitors.NEVER:
         found += [Ref("PodMonitor", name) for name in (own.worker, own.haproxy, own.auditor)]
     elif gateway.auditor is None:
         found.append(Ref("PodMonitor", own.auditor))
     if is_to_go(gateway, seen, configuration):
-        found.append(Ref("CronJob", own.keeper))
+        found.append(Ref("CronJob", own.retention))
     return tuple(ref for ref in found if classify(gateway, seen.children.get(ref)) is Ownership.OURS)
 
 
@@ -268,7 +270,7 @@ def _templates(gateway: Gateway) -> set[Ref]:
         Ref("StatefulSet", own.worker),
         Ref("Deployment", own.haproxy),
         Ref("StatefulSet", own.auditor),
-        Ref("CronJob", own.keeper),
+        Ref("CronJob", own.retention),
     }
 
 
@@ -285,8 +287,8 @@ def decide(gateway: Gateway, seen: Observed, defaults: Defaults) -> Plan:
     gateway, configuration = retaining(configuration.shred_keys.served(gateway), seen, configuration)
     taken = _conflicts(gateway, seen)
     auditor_conflicts = tuple(ref for ref in taken if ref.name == names(gateway).auditor)
-    keeper_conflicts = tuple(ref for ref in taken if ref.name == names(gateway).keeper)
-    conflicts = tuple(ref for ref in taken if ref not in (*auditor_conflicts, *keeper_conflicts))
+    retention_conflicts = tuple(ref for ref in taken if ref.name == names(gateway).retention)
+    conflicts = tuple(ref for ref in taken if ref not in (*auditor_conflicts, *retention_conflicts))
     live_set = seen.child("StatefulSet", names(gateway).worker)
     shards = read_shards(seen, live_set)
     movement = _movement(gateway, seen, live_set, shards, configuration, conflicts)
@@ -317,8 +319,8 @@ def decide(gateway: Gateway, seen: Observed, defaults: Defaults) -> Plan:
         held_back = {*taken, *(_templates(gateway) if conflicts else ())}
         if auditor_conflicts:
             held_back.add(Ref("StatefulSet", names(gateway).auditor))
-        if keeper_conflicts:
-            held_back.add(Ref("CronJob", names(gateway).keeper))
+        if retention_conflicts:
+            held_back.add(Ref("CronJob", names(gateway).retention))
         generate = _to_generate(gateway, seen, configuration)
         shred_keys = configuration.shred_keys
         certify = configuration.renewal
@@ -354,7 +356,7 @@ def decide(gateway: Gateway, seen: Observed, defaults: Defaults) -> Plan:
         configuration=configuration,
         conflicts=conflicts,
         auditor_conflicts=auditor_conflicts,
-        keeper_conflicts=keeper_conflicts,
+        retention_conflicts=retention_conflicts,
         leaving=_leaving(gateway, seen, configuration),
         writes=bool(
             generate

@@ -1,4 +1,4 @@
-"""The keeper's runs: what each said in its last words, which are bytes from a container, and judged as
+"""The retention job's runs: what each said in its last words, which are bytes from a container, and judged as
 such."""
 
 import json
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from proofgate_operator.build import keeper
+from proofgate_operator.build import retention
 from proofgate_operator.build.naming import KEEPING_PLAN_ANNOTATION, Manifest
 from proofgate_operator.plan.rfc3339 import seconds_of
 
@@ -22,7 +22,7 @@ _MAX_NUMBER = 2**53 - 1
 _MAX_ITEMS = 16
 #: What a run is told to have ended with that said nothing that can be read.
 UNREADABLE = "report_unreadable"
-#: It waited for nobody's log: when something was signed is the keeper's word.
+#: It waited for nobody's log: when something was signed is the retention job's word.
 NO_ANCHOR = "none"
 _ANCHORS = ("", "auditor", NO_ANCHOR)
 
@@ -31,14 +31,14 @@ _ANCHORS = ("", "auditor", NO_ANCHOR)
 class Run:
     """A run that has ended. `began` is when its pod was made, in seconds since 1970, by the clock of the API
     server: that of its node may be wrong. `result` is `ok`, or a code of why not;
-    `keeper` the name of its key, empty where it could not read that. `holds` and `known` are None where it
-    did not come to read its state, or to say so; `planned` is as for `planned_holds`. `anchor` says for whose
-    log it waited, `auditor` or `none`; a run of an earlier release does not say it."""
+    `retention_key_name` the name of its key, empty where it could not read that. `holds` and `known` are None
+    where it did not come to read its state, or to say so; `planned` is as for `planned_holds`. `anchor` says
+    for whose log it waited, `auditor` or `none`; a run of an earlier release does not say it."""
 
     began: float
     result: str
     message: str = ""
-    keeper: str = ""
+    retention_key_name: str = ""
     plan: str = ""
     holds: int | None = None
     known: int | None = None
@@ -55,10 +55,10 @@ class _Unreadable(ValueError):
     pass
 
 
-def ended(pods: Iterable[Manifest], keeper_name: str) -> list[Run]:
-    """Return the runs of this keeper that have ended, the oldest first."""
+def ended(pods: Iterable[Manifest], retention_key_name: str) -> list[Run]:
+    """Return the runs of this retention job that have ended, the oldest first."""
     runs = (_run(pod) for pod in pods)
-    own = (run for run in runs if run is not None and run.keeper in ("", keeper_name))
+    own = (run for run in runs if run is not None and run.retention_key_name in ("", retention_key_name))
     return sorted(own, key=lambda run: run.began)
 
 
@@ -92,7 +92,7 @@ def _run(pod: Manifest) -> Run | None:
     began = _began(pod)
     for container in (pod.get("status") or {}).get("containerStatuses") or []:
         terminated = (container.get("state") or {}).get("terminated")
-        if container.get("name") != keeper.CONTAINER or began is None or terminated is None:
+        if container.get("name") != retention.CONTAINER or began is None or terminated is None:
             continue
         words, planned = str(terminated.get("message") or ""), planned_holds(pod)
         try:
@@ -120,7 +120,7 @@ def _read(began: float, words: str) -> Run:
         began=began,
         result=_matching(said, "result", _CODE),
         message=_line(said.get("message", "")),
-        keeper=_line(said.get("keeper", "")),
+        retention_key_name=_line(said.get("retentionKeyName", "")),
         plan=_matching(said, "plan", _DIGEST) if said.get("plan") else "",
         holds=_number(said, "holds") if state else None,
         known=_number(said, "known") if state else None,

@@ -1,17 +1,17 @@
-"""What the keeper did: the condition Kept, and `.status.keeping`.
+"""What the retention job did: the condition Kept, and `.status.keeping`.
 
 True: the last run did what the manifest says. False: something stays that was to go, or nothing may go until
 somebody looks. Unknown: it has not run yet, or may not now. The gateway serves in any case.
 """
 
 from proofgate_operator.api.conditions import Condition, ConditionStatus, ConditionType
-from proofgate_operator.build import keeper
+from proofgate_operator.build import retention
 from proofgate_operator.build.naming import Manifest, names
 from proofgate_operator.plan import keeping_runs
-from proofgate_operator.plan.audit_key import KEEPER
-from proofgate_operator.plan.keeper import known_holds, waits_for_auditor
+from proofgate_operator.plan.audit_key import RETENTION
 from proofgate_operator.plan.keeping_runs import Run
 from proofgate_operator.plan.pods import pod_trouble
+from proofgate_operator.plan.retention import known_holds, waits_for_auditor
 from proofgate_operator.plan.rfc3339 import seconds_of, time_of
 from proofgate_operator.plan.situation import Situation
 
@@ -23,7 +23,7 @@ REASONS = {
     "keeping_state_set_back": "StateSetBack",
     "keeping_state_corrupt": "StateCorrupt",
     "clock_doubtful": "ClockDoubtful",
-    "keeper_key_differs": "KeyDiffers",
+    "retention_key_differs": "KeyDiffers",
     "not_anchored": "NotAnchored",
     "auditor_unreachable": "AuditorUnreachable",
     "auditor_log_refused": "AuditorLogRefused",
@@ -41,16 +41,16 @@ def _kept(holds: bool | None, reason: str, message: str) -> Condition:
 
 
 def kept(situation: Situation) -> tuple[Condition, ...]:
-    """Return the condition of a gateway that shall have a keeper; none of others."""
+    """Return the condition of a gateway that shall have a retention job; none of others."""
     gateway, wanted = situation.gateway, situation.gateway.spec.keeping
     if wanted is None:
         return ()
-    if situation.keeper_conflicts:
-        taken = ", ".join(str(ref) for ref in situation.keeper_conflicts)
+    if situation.retention_conflicts:
+        taken = ", ".join(str(ref) for ref in situation.retention_conflicts)
         message = f"{taken}: exists and does not belong to this gateway; rename the gateway or delete it"
         return (_kept(False, "NameTaken", message),)
     for fault in situation.configuration.faults:
-        if fault.field == KEEPER:
+        if fault.field == RETENTION:
             return (_kept(False, fault.reason, fault.message),)
     told = keeping_status(situation)
     result = told.get("result")
@@ -64,7 +64,7 @@ def kept(situation: Situation) -> tuple[Condition, ...]:
         message = "spec.keeping.suspend is true: nothing is removed or erased, and new holds wait"
         return (_kept(None, "Suspended", message),)
     if waits_for_auditor(gateway, situation.seen, situation.configuration):
-        message = "the auditor does not run with the keeper's key yet, and would report removals as losses"
+        message = "the auditor does not run with the retention key yet, and would report removals as losses"
         return (_kept(None, "WaitingForAuditor", message),)
     if result is None:
         return (_kept(None, "NeverRun", f"it has not run yet; its schedule is {wanted.schedule}, in UTC"),)
@@ -81,27 +81,27 @@ def kept(situation: Situation) -> tuple[Condition, ...]:
 
 
 def _anchor(told: Manifest) -> str:
-    """Return that nothing but the keeper's word says when something was signed."""
+    """Return that nothing but the retention job's word says when something was signed."""
     return "; no anchor: there is no auditor" if told.get("anchor") == keeping_runs.NO_ANCHOR else ""
 
 
 def _since(situation: Situation, told: Manifest) -> str:
     """Return that the manifest says something else by now."""
     wanted = situation.gateway.spec.keeping
-    same = wanted is None or told.get("plan") in (None, keeper.digest(wanted))
+    same = wanted is None or told.get("plan") in (None, retention.digest(wanted))
     return "" if same else "; spec.keeping has changed since: the next run carries it out"
 
 
 def _missing(situation: Situation, told: Manifest) -> str | None:
     """Return of which run that was due nothing is heard; None where none is missing."""
     seen = situation.seen
-    waiting = keeping_runs.unfinished(seen.keeper_pods)
+    waiting = keeping_runs.unfinished(seen.retention_pods)
     for pod in waiting:
         made = seconds_of(pod["metadata"].get("creationTimestamp"))
         started = (pod.get("status") or {}).get("phase") == "Running"
         if not started and made is not None and seen.now - made > _PATIENCE_SECONDS:
             return f"a run does not start: {pod_trouble(pod)}"
-    job = seen.child("CronJob", names(situation.gateway).keeper)
+    job = seen.child("CronJob", names(situation.gateway).retention)
     due = seconds_of(((job or {}).get("status") or {}).get("lastScheduleTime"))
     last = seconds_of(told.get("lastRunTime")) or 0.0
     if waiting or due is None or due <= last or seen.now - due <= _PATIENCE_SECONDS:
@@ -112,18 +112,18 @@ def _missing(situation: Situation, told: Manifest) -> str | None:
 def keeping_status(situation: Situation) -> Manifest:
     """Return `.status.keeping`: what the newest run said, and of what it did not say, what one before did."""
     gateway, seen = situation.gateway, situation.seen
-    key = situation.configuration.keeper_key
+    key = situation.configuration.retention_key
     if gateway.spec.keeping is None:
         return {}
     found = dict(seen.kept)
     if key is not None:
-        if found.get("keeper") not in (None, key.name):
+        if found.get("retentionKeyName") not in (None, key.name):
             found = {}
-        found |= {"keeper": key.name, "verifyingKey": key.verifying_text}
+        found |= {"retentionKeyName": key.name, "verifyingKey": key.verifying_text}
         known = known_holds(gateway, seen, key)
         if known is not None:
             found["knownHolds"] = known
-    for run in keeping_runs.ended(seen.keeper_pods, found.get("keeper", "")):
+    for run in keeping_runs.ended(seen.retention_pods, found.get("retentionKeyName", "")):
         if run.began > (seconds_of(found.get("lastRunTime")) or 0.0):
             found = _after(found, run)
     return found

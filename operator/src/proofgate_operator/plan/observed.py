@@ -81,8 +81,8 @@ class Observed:
     audit: AuditReport | None = None
     #: `.status.auditor` as the reconcile before left it.
     audited: Manifest = field(default_factory=dict)
-    #: The pods of the keeper's runs, those that have ended among them.
-    keeper_pods: tuple[Manifest, ...] = ()
+    #: The pods of the retention job's runs, those that have ended among them.
+    retention_pods: tuple[Manifest, ...] = ()
     #: `.status.keeping` as the reconcile before left it.
     kept: Manifest = field(default_factory=dict)
     #: Of the Secrets that the spec names, those that nobody could look at: above, they are None.
@@ -112,9 +112,9 @@ def is_worker(gateway: Gateway, pod: Manifest) -> bool:
 
 
 def is_run(gateway: Gateway, pod: Manifest) -> bool:
-    """Return whether a pod with the keeper's labels is one that a Job of its CronJob made."""
+    """Return whether a pod with the retention job's labels is one that a Job of its CronJob made."""
     owners = pod["metadata"].get("ownerReferences") or []
-    prefix = f"{names(gateway).keeper}-"
+    prefix = f"{names(gateway).retention}-"
     return any(o.get("controller") and o["kind"] == "Job" and o["name"].startswith(prefix) for o in owners)
 
 
@@ -152,7 +152,7 @@ def child_refs(gateway: Gateway, monitors: bool = False) -> tuple[Ref, ...]:
     monitored = (own.worker, own.haproxy, own.auditor) if monitors else ()
     return (
         *(auditor_refs(gateway) if gateway.auditor else ()),
-        *(keeper_refs(gateway) if gateway.spec.keeping else ()),
+        *(retention_refs(gateway) if gateway.spec.keeping else ()),
         *(Ref("PodMonitor", name) for name in monitored),
         Ref("ServiceAccount", own.worker),
         Ref("ServiceAccount", own.haproxy),
@@ -198,10 +198,10 @@ def auditor_refs(gateway: Gateway) -> tuple[Ref, ...]:
     return tuple(Ref(kind, name) for kind in kinds)
 
 
-def keeper_refs(gateway: Gateway) -> tuple[Ref, ...]:
-    """Return what the operator makes for a keeper. The claim and the ConfigMap outlive it; without one
+def retention_refs(gateway: Gateway) -> tuple[Ref, ...]:
+    """Return what the operator makes for a retention job. The claim and the ConfigMap outlive it; without one
     nothing but what bears the gateway's label is looked for."""
-    name, wanted = names(gateway).keeper, gateway.spec.keeping
+    name, wanted = names(gateway).retention, gateway.spec.keeping
     brought = wanted is not None and wanted.storage.existing_claim is not None
     kinds = (
         *("ServiceAccount", "NetworkPolicy", "ConfigMap", "CronJob"),

@@ -21,8 +21,8 @@ class Situation:
     conflicts: tuple[Ref, ...] = ()
     #: What bears the auditor's name and is none of the gateway's. It costs the auditor alone.
     auditor_conflicts: tuple[Ref, ...] = ()
-    #: What bears the keeper's. It costs the keeper alone.
-    keeper_conflicts: tuple[Ref, ...] = ()
+    #: What bears the retention job's. It costs the retention job alone.
+    retention_conflicts: tuple[Ref, ...] = ()
     leaving: tuple[Ref, ...] = ()
     writes: bool = False
     shards: tuple[Shard, ...] = ()

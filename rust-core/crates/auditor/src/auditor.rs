@@ -96,7 +96,7 @@ pub struct Auditor {
     unsaved_findings: bool,
     suspected: Suspected,
     reads: Reads,
-    /// Statements of the keeper beside the shards.
+    /// Statements of the retention job beside the shards.
     statements: Statements,
     scrub: Scrub,
     configurations: Configurations,

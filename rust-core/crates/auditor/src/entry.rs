@@ -19,11 +19,12 @@ pub enum Kind {
     Removed,
     /// A head of the log of who read what, signed with the aggregate log's key.
     Access,
-    /// Something that the keeper signed. It has no checkpoint.
+    /// Something that the retention job signed. It has no checkpoint.
     Statement,
 }
 
-/// One entry: a head of a log that the auditor has verified, or of the log of who read what, or what a keeper signed.
+/// One entry: a head of a log that the auditor has verified, or of the log of who read what, or what the retention job
+/// signed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
     /// Version of the format: 1.
@@ -44,10 +45,10 @@ pub struct Entry {
     /// The signed checkpoint, with the line of the ledger's key alone; empty of a statement.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub checkpoint: String,
-    /// The tombstone of a log that was removed, with the line of the keeper's key alone.
+    /// The tombstone of a log that was removed, with the line of the retention key alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tombstone: Option<String>,
-    /// What the keeper signed.
+    /// What the retention job signed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub statement: Option<Statement>,
 }

@@ -39,9 +39,9 @@ pub enum Code {
     Truncated,
     /// A log that served and that nobody signed.
     PlantedLog,
-    /// A tombstone that is none, is not the keeper's, or names another head than the one that was accepted.
+    /// A tombstone that is none, is not by the retention key, or names another head than the one that was accepted.
     TombstoneRefused,
-    /// A statement of a hold, an erasure or a destroyed key that is none, or is not the keeper's.
+    /// A statement of a hold, an erasure or a destroyed key that is none, or is not by the retention key.
     StatementRefused,
     /// A statement gives a time before what it speaks of, or was not there when the auditor looked later than that.
     StatementBackdated,

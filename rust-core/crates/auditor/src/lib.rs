@@ -8,7 +8,7 @@
 //! | what is wrong, once a second look has confirmed it | `finding` |
 //! | reading again what was verified before | `scrub` |
 //! | logs that were removed by right | `removal` |
-//! | what a keeper signed of holds, erasures and keys | `statement`, `log_statements`, `ledger_statements` |
+//! | what the retention job signed of holds, erasures and keys | `statement`, `log_statements`, `ledger_statements` |
 //! | the aggregate log of all heads, its tiles, and its readers | `aggregate`, `tile`, `published`, `entry` |
 //! | asking witnesses to cosign it | `cosigning` |
 //! | heads of the log of who read what | `reads` |

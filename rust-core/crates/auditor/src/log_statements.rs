@@ -1,4 +1,4 @@
-//! Erasures of a log: signed notes by the keeper in its folder, one behind the other. Each is told once.
+//! Erasures of a log: signed notes by the retention job in its folder, one behind the other. Each is told once.
 
 use crate::entry::Entry;
 use crate::erasures::ErasuresTold;

@@ -48,7 +48,7 @@ pub(crate) fn identity(settings: &Settings, signing: &SigningKey) -> Result<Iden
     let keeping = settings.keeping.as_ref();
     if keeping.is_some_and(|keeping| keeping.shares_a_key_with(&own) || !keeping.is_apart_from(ledger)) {
         return refused(
-            "the keeper's key is the auditor's, or could speak for the ledger: make it one of its own"
+            "the retention key is the auditor's, or could speak for the ledger: make it one of its own"
                 .to_owned(),
         );
     }

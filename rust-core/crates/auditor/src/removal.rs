@@ -1,5 +1,5 @@
-//! Logs that were removed by right: a tombstone by the keeper names the head that was accepted. Such a log is told as
-//! removed, and read no more.
+//! Logs that were removed by right: a tombstone by the retention job names the head that was accepted. Such a log is
+//! told as removed, and read no more.
 
 use crate::facts::{LogFacts, NamedLog};
 use crate::finding::{Code, Raised};
@@ -19,7 +19,8 @@ pub(crate) fn look(view: &View<'_>, log: &mut Log, raised: &mut Raised) -> Resul
     };
     if let Some(accepted) = &log.row.removed {
         match read_tombstone(view.storage, &log.dir) {
-            Ok(Some(note)) if note == *accepted || keepers(view, &note).as_ref() == Ok(accepted) => {}
+            Ok(Some(note)) if note == *accepted || by_retention_key(view, &note).as_ref() == Ok(accepted) => {
+            }
             Ok(_) | Err(EvidenceError::Corruption { .. }) => {
                 refuse("the one that was accepted is gone, or another")
             }
@@ -35,7 +36,7 @@ pub(crate) fn look(view: &View<'_>, log: &mut Log, raised: &mut Raised) -> Resul
         }
         Removal::Done(removed) => removed,
     };
-    let tombstone = match keepers(view, &removed.note) {
+    let tombstone = match by_retention_key(view, &removed.note) {
         Ok(note) => note,
         Err(why) => {
             refuse(&why);
@@ -91,9 +92,9 @@ pub(crate) fn look(view: &View<'_>, log: &mut Log, raised: &mut Raised) -> Resul
     Ok(true)
 }
 
-/// A tombstone, with the line of the keeper's key alone.
-fn keepers(view: &View<'_>, note: &str) -> Result<String, String> {
-    let key = view.keeping.ok_or("no key of a keeper is known here")?;
+/// A tombstone, with the line of the retention key alone.
+fn by_retention_key(view: &View<'_>, note: &str) -> Result<String, String> {
+    let key = view.keeping.ok_or("no retention key is known here")?;
     signed_alone(note, key).map_err(|error| error.to_string())
 }
 

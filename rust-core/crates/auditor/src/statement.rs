@@ -1,4 +1,5 @@
-//! What a keeper signed: told by its digest, so that the aggregate log shows until when it must have been made.
+//! What the retention job signed: told by its digest, so that the aggregate log shows until when it must have been
+//! made.
 
 use crate::finding::Code;
 use serde::{Deserialize, Serialize};

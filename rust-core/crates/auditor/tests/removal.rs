@@ -203,7 +203,7 @@ fn what_was_accepted_of_a_removal_stays_and_its_absence_is_found() {
 }
 
 #[test]
-fn without_the_keepers_key_a_removal_is_what_any_deletion_is() {
+fn without_the_retention_key_a_removal_is_what_any_deletion_is() {
     let (disk, _workers) = four_lives();
     let open = |state: &Memory, create: bool| {
         let settings = Settings {
@@ -233,7 +233,7 @@ fn without_the_keepers_key_a_removal_is_what_any_deletion_is() {
 }
 
 #[test]
-fn a_keepers_key_that_is_the_auditors_or_could_speak_for_the_ledger_is_refused() {
+fn a_retention_key_that_is_the_auditors_or_could_speak_for_the_ledger_is_refused() {
     let (disk, _workers) = four_lives();
     let keys = [
         auditor_key(),

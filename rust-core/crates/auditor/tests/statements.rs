@@ -1,4 +1,5 @@
-//! What an auditor tells of a keeper's statements: each is an entry of its log, and a time that cannot be is found.
+//! What an auditor tells of the retention job's statements: each is an entry of its log, and a time that cannot be is
+//! found.
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first failure")]
 
 mod audit;
@@ -40,7 +41,7 @@ fn erase_one(keep: &Keep, id: &str) {
     let request = Request {
         ledger: Path::new("/"),
         key: &vkey(),
-        keeper: &keep.keeper,
+        retention: &keep.retention,
         what: &what,
         policy: None,
         why: &why("asked for"),
@@ -95,9 +96,9 @@ fn erasures_holds_releases_and_destroyed_keys_are_told_once_each_by_their_digest
     };
     let id = keep.hold(scope);
     erase_one(&keep, "second");
-    keep.keeper.release(id, &why("closed"), NOW).unwrap();
+    keep.retention.release(id, &why("closed"), NOW).unwrap();
     let (path, key) = (Path::new("/"), vkey());
-    state_holds(&disk, path, &key, &keep.keeper, &keeping_key(), NOW).unwrap();
+    state_holds(&disk, path, &key, &keep.retention, &keeping_key(), NOW).unwrap();
     place(&disk, KEY_DESTRUCTIONS, &destruction(NOW));
     audit.is_quiet();
     let entries = told(&audit);
@@ -268,7 +269,7 @@ fn statements_of_another_key_are_refused_and_such_as_go_again_are_missed() {
 }
 
 #[test]
-fn without_the_keepers_key_nothing_is_told() {
+fn without_the_retention_key_nothing_is_told() {
     let (disk, _workers) = four_lives();
     erase_one(&Keep::of(&disk), "second");
     let mut audit = Audit::of(&disk);

@@ -105,7 +105,7 @@ pub struct Sockets {
     open: Cell<usize>,
     most: usize,
     /// Those that can close one to make room.
-    keepers: RefCell<Vec<Weak<dyn KeepsIdle>>>,
+    pools: RefCell<Vec<Weak<dyn KeepsIdle>>>,
 }
 
 impl Default for Sockets {
@@ -119,15 +119,15 @@ impl Sockets {
         Sockets {
             open: Cell::new(0),
             most,
-            keepers: RefCell::default(),
+            pools: RefCell::default(),
         }
     }
 
-    /// Asks `keeper` for a connection whenever there is no room, for as long as it lives.
-    pub fn ask(&self, keeper: Weak<dyn KeepsIdle>) {
-        let mut keepers = self.keepers.borrow_mut();
-        keepers.retain(|keeper| keeper.strong_count() > 0);
-        keepers.push(keeper);
+    /// Asks `pool` for a connection whenever there is no room, for as long as it lives.
+    pub fn ask(&self, pool: Weak<dyn KeepsIdle>) {
+        let mut pools = self.pools.borrow_mut();
+        pools.retain(|pool| pool.strong_count() > 0);
+        pools.push(pool);
     }
 
     /// How many are open.
@@ -141,9 +141,9 @@ impl Sockets {
     /// [`Shortage::Descriptors`]: all are in use.
     pub fn take(self: &Rc<Self>) -> Result<DescriptorPermit, Shortage> {
         while self.open.get() >= self.most {
-            let keepers = self.keepers.borrow();
-            let mut keepers = keepers.iter().filter_map(Weak::upgrade);
-            if !keepers.any(|keeper| keeper.close_one()) {
+            let pools = self.pools.borrow();
+            let mut pools = pools.iter().filter_map(Weak::upgrade);
+            if !pools.any(|pool| pool.close_one()) {
                 return Err(Shortage::Descriptors);
             }
         }
@@ -206,8 +206,8 @@ mod tests {
     fn an_idle_connection_makes_room_and_one_in_use_does_not() {
         let sockets = Rc::new(Sockets::new(2));
         let idle = Rc::new(Idle(Rc::clone(&sockets), RefCell::default()));
-        let keeper: Weak<dyn KeepsIdle> = Rc::downgrade(&idle) as Weak<dyn KeepsIdle>;
-        sockets.ask(keeper);
+        let pool: Weak<dyn KeepsIdle> = Rc::downgrade(&idle) as Weak<dyn KeepsIdle>;
+        sockets.ask(pool);
         idle.1.borrow_mut().push(idle.0.take().unwrap());
         let one = sockets.take().unwrap();
         let two = sockets.take().unwrap();

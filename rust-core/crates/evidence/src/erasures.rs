@@ -1,4 +1,5 @@
-//! The `erasures` file of a log: signed notes by a keeper, one after the other, each of salts that it destroyed.
+//! The `erasures` file of a log: signed notes by the retention job, one after the other, each of salts that it
+//! destroyed.
 
 use crate::consistency::split_notes;
 use crate::{EvidenceError, ReadStorage, read_full};

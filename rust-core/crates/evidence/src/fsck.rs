@@ -32,8 +32,9 @@ pub use scope::Keys;
 use scope::Of;
 
 /// Checks a gateway's directory, a shard's or one incarnation's. Without a key of the ledger, signatures are not checked,
-/// which makes the verdict incomplete at best; and so does a log that was removed, without the keeper's key. Every checkpoint in `held`, kept outside of the volume, must be of a log that is there,
-/// holds as many records, and leads to the same root.
+/// which makes the verdict incomplete at best; and so does a log that was removed, without the retention key. Every
+/// checkpoint in `held`, kept outside of the volume, must be of a log that is there, holds as many records, and leads
+/// to the same root.
 ///
 /// # Errors
 /// [`EvidenceError::NotALog`], and [`EvidenceError::Io`] when `path` or a shard cannot be listed. What else cannot be read is a

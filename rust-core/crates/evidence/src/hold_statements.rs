@@ -1,4 +1,4 @@
-//! Which holds a keeper placed and released: files in the directory `hold-statements` beside the shards.
+//! Which holds the retention job placed and released: files in the directory `hold-statements` beside the shards.
 
 use crate::note_files;
 pub use crate::note_files::file_name;

@@ -1,4 +1,4 @@
-//! Which shred keys a keeper destroyed: files in the directory `key-destructions` beside the shards.
+//! Which shred keys the retention job destroyed: files in the directory `key-destructions` beside the shards.
 
 use crate::note_files;
 pub use crate::note_files::file_name;

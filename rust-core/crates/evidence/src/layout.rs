@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use ulid::Ulid;
 
-/// Name of the keeper's note.
+/// Name of the retention job's note.
 pub const TOMBSTONE: &str = "tombstone";
 /// Kept by the file system at the root of a volume (ext4 makes it with the volume); only root may read it.
 const LOST_AND_FOUND: &str = "lost+found";

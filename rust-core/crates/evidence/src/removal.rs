@@ -1,8 +1,8 @@
-//! Logs that were removed by right: the tombstone that a keeper signed, and what stays of such a log.
+//! Logs that were removed by right: the tombstone that the retention job signed, and what stays of such a log.
 //!
 //! | file | what it holds |
 //! |---|---|
-//! | `tombstone` | the keeper's signed note: how the log ended, and why it was removed |
+//! | `tombstone` | the retention job's signed note: how the log ended, and why it was removed |
 //! | `<seq>.record`, `<seq>.tlog-proof` | its `open`, its `takeover`s and its `seal`, under the last checkpoint |
 //! | `<size>.consistency` | that the log as it was at that size is the beginning of what it was at last |
 //! | `checkpoint`, `<incarnation>.checkpoint` | as they were |
@@ -28,7 +28,7 @@ use ulid::Ulid;
 
 pub use crate::layout::TOMBSTONE;
 
-/// What a keeper's files are written as before they have their names.
+/// What the retention job's files are written as before they have their names.
 pub const TEMPORARY: &str = "keeping.tmp";
 /// The open record, takeovers and a seal: a log has few of them.
 const MOST_KEPT: usize = 64;
@@ -79,7 +79,7 @@ pub fn is_kept(name: &str) -> bool {
 /// What stays of a log that was removed, all of it checked.
 #[derive(Clone, Debug)]
 pub struct Removed {
-    /// What the keeper signed.
+    /// What the retention job signed.
     pub tombstone: Tombstone,
     /// The same, as it was read.
     pub note: String,
@@ -152,7 +152,7 @@ pub(crate) fn gone(storage: &dyn ReadStorage, dir: &Path, seq: u64) -> Result<Ev
     })
 }
 
-/// Reads what stays of a log that was removed, and checks it: the tombstone against the keeper's key, the records and
+/// Reads what stays of a log that was removed, and checks it: the tombstone against the retention key, the records and
 /// their proofs against the ledger's. A key that is not given is not asked.
 ///
 /// # Errors
@@ -175,7 +175,7 @@ pub fn read(
     };
     let tombstone = match believed {
         Ok(tombstone) => tombstone,
-        // Whoever gave another key than the keeper's may be who forged it: that is no other ledger.
+        // Whoever gave another key than the retention key may be who forged it: that is no other ledger.
         Err(error) => return Ok(Removal::Refused(error.to_string().into())),
     };
     let incarnation = incarnation_of(dir)?;

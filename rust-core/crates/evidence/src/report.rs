@@ -94,7 +94,7 @@ pub struct RemovedReport {
     /// The ticket that asked for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ticket: Option<String>,
-    /// Whether it was checked that the keeper signed it.
+    /// Whether it was checked that the retention job signed it.
     pub verified: bool,
 }
 
@@ -130,8 +130,8 @@ pub struct IncarnationReport {
     pub torn: bool,
     /// Records of kinds that this version does not know.
     pub unknown_kinds: u64,
-    /// Admissions whose salt is all zeros: erased on purpose, or lost with the power; and those whose shred key a keeper signed
-    /// to have been destroyed. One of another value is a finding.
+    /// Admissions whose salt is all zeros: erased on purpose, or lost with the power; and those whose shred key the
+    /// retention job signed to have been destroyed. One of another value is a finding.
     pub erased_salts: u64,
     /// Admissions whose salt needs a shred key that is not at hand: it was not compared with the id that they name.
     pub unchecked_salts: u64,

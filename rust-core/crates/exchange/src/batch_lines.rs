@@ -153,14 +153,14 @@ fn check_model(incoming: &IncomingCall<'_>, call: &Call<'_>) -> Result<(), Rejec
     } = *incoming;
     let model = catalog.route(&identity.tenant, &call.model);
     let model = model.ok_or(Rejection::UNKNOWN_MODEL)?;
-    let keeper = catalog.stored_of(&identity.tenant);
-    let keeper = keeper
+    let object_provider = catalog.stored_of(&identity.tenant);
+    let object_provider = object_provider
         .and_then(|kept| kept.targets.first())
         .map(|target| &target.upstream.name);
     let mut there = model
         .targets
         .iter()
-        .filter(|target| Some(&target.upstream.name) == keeper)
+        .filter(|target| Some(&target.upstream.name) == object_provider)
         .peekable();
     if there.peek().is_none() {
         return Err(Rejection::BATCH_MODEL_ELSEWHERE);

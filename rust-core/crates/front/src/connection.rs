@@ -452,8 +452,13 @@ impl Connection {
             return Err(Rejection::from(denial).into());
         }
         if let Route::Stored(call) = route {
-            let keeper = self.catalog.stored_of(&identity.tenant);
-            stored::check(call.stored, keeper, terms.plan(&identity.tenant), head.framing)?;
+            let object_provider = self.catalog.stored_of(&identity.tenant);
+            stored::check(
+                call.stored,
+                object_provider,
+                terms.plan(&identity.tenant),
+                head.framing,
+            )?;
         }
         Ok(identity)
     }

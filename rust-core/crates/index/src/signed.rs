@@ -57,8 +57,8 @@ pub fn signed_logs(
     Ok((logs, problems))
 }
 
-/// Whether a keeper has removed a log. A tombstone that is not the keeper's, or of which nobody can say whose it is, hides
-/// no log: it is what is wrong with it.
+/// Whether the retention job has removed a log. A tombstone that is not by the retention key, or of which nobody can
+/// say whose it is, hides no log: it is what is wrong with it.
 fn was_removed(
     storage: &dyn ReadStorage,
     dir: &Path,
@@ -73,7 +73,7 @@ fn was_removed(
         )),
         Removal::Refused(refusal) => Err(format!("its tombstone is refused: {refusal}")),
         Removal::Done(_) if keeping.is_none() => {
-            Err("it was removed, and without the keeper's key nobody can tell by whom".to_owned())
+            Err("it was removed, and without the retention key nobody can tell by whom".to_owned())
         }
         Removal::Done(_) => Ok(true),
     }

@@ -1,4 +1,4 @@
-//! What the auditor's log has of this keeper's statements: where that is asked for, nothing is destroyed before.
+//! What the auditor's log has of this retention job's statements: where that is asked for, nothing is destroyed before.
 
 use crate::KeepingError;
 use crate::reason::{Reason, reason};

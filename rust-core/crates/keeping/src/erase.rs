@@ -10,7 +10,7 @@ use crate::reason::{Reason, damaged, reason};
 use crate::statements::state_holds;
 use crate::survey::{Survey, exchange_of};
 use crate::zeros::{are_zero, destroy};
-use crate::{Hold, Keeper, KeepingError};
+use crate::{Hold, KeepingError, RetentionState};
 use proofgate_evidence::erasures::{self, ERASURES, MAX_ERASURES};
 use proofgate_evidence::layout::{incarnation_of, shards};
 use proofgate_evidence::payloads::PAYLOADS;
@@ -47,7 +47,7 @@ pub struct Request<'p> {
     /// The ledger's key.
     pub key: &'p VerifyingKey,
     /// The holds.
-    pub keeper: &'p Keeper,
+    pub retention: &'p RetentionState,
     /// What is to be forgotten.
     pub what: &'p Forgotten,
     /// How long records must be kept; `None` where that was overridden.
@@ -105,7 +105,7 @@ pub fn plan_erasure(
         Forgotten::Exchange(id) => Some(locate(storage, request, id)?),
         Forgotten::Tenant { .. } => None,
     };
-    let holds: Vec<&Hold> = request.keeper.active().collect();
+    let holds: Vec<&Hold> = request.retention.active().collect();
     let mut planned = Vec::new();
     for mut shard in shards(storage, request.ledger)? {
         if let Some(located) = &exchange {
@@ -154,7 +154,14 @@ pub fn erase(
     signing: &SigningKey,
 ) -> Result<Vec<PlannedErasure>, KeepingError> {
     let now = at(request.now, request.begun);
-    state_holds(storage, request.ledger, request.key, request.keeper, signing, now)?;
+    state_holds(
+        storage,
+        request.ledger,
+        request.key,
+        request.retention,
+        signing,
+        now,
+    )?;
     let mut planned = plan_erasure(storage, &signing.verifying_key(), request)?;
     for log in planned.iter_mut().filter(|log| log.fate == SaltFate::Erase) {
         let spoiled = match carry_out(storage, request, log, signing) {
@@ -186,7 +193,7 @@ fn carry_out(
         };
         signed = vec![state(storage, &log.dir, &statement, signing)?];
     }
-    if let Some(anchors) = request.keeper.anchors()
+    if let Some(anchors) = request.retention.anchors()
         && !signed.iter().any(|note| anchors.has(note))
     {
         return Ok(Some(not_anchored(signed.last().map(String::as_str))));
@@ -330,7 +337,7 @@ fn plan_log(
     let log = &logs[at];
     let read = match &log.is {
         Is::Removed(removed) => {
-            let why = left_of(request.keeper, removed);
+            let why = left_of(request.retention, removed);
             return Ok(why.map(|why| PlannedErasure::of(log, SaltFate::Stay(why))));
         }
         Is::There(read, _) => read,
@@ -362,7 +369,7 @@ fn plan_log(
         why.push(reason("not_ended", text));
     }
     let held = held_ends(log.incarnation, &logs[at + 1..]).filter(|end| {
-        concerned.has(end.admission) && end.is_held(request.keeper.active(), Some(&concerned.tenant))
+        concerned.has(end.admission) && end.is_held(request.retention.active(), Some(&concerned.tenant))
     });
     let held: BTreeSet<u64> = held.map(|end| end.hold).collect();
     concerned.held_by.extend(held);
@@ -370,7 +377,7 @@ fn plan_log(
         let text = format!("hold {id} touches what is to be erased");
         reason("held", text)
     }));
-    let others = request.keeper.active();
+    let others = request.retention.active();
     let others = others.filter(|hold| !concerned.held_by.contains(&hold.id));
     why.extend(ends.may_be_held(log.incarnation, read, |seq| concerned.has(seq), others));
     why.extend(concerned.young.map(|(seq, minimum)| {
@@ -415,12 +422,12 @@ fn plan_log(
 }
 
 /// Why what is left of a removed log stays; `None` where nothing is left that tells anything.
-fn left_of(keeper: &Keeper, removed: &Removed) -> Option<Vec<Reason>> {
+fn left_of(retention: &RetentionState, removed: &Removed) -> Option<Vec<Reason>> {
     let tells = |name: &String| name == SALTS || name == PAYLOADS;
     if !removed.remains.iter().any(tells) {
         return None;
     }
-    let held = held_since(keeper, removed);
+    let held = held_since(retention, removed);
     let unfinished = || {
         let text = "it was removed, and its salts are left: prune again finishes it";
         vec![reason("removal_unfinished", text)]

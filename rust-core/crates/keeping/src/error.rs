@@ -1,4 +1,4 @@
-//! Everything that keeps a keeper from its work. That a log stays is no error but a [`Reason`](crate::Reason).
+//! Everything that keeps the retention job from its work. That a log stays is no error but a [`Reason`](crate::Reason).
 
 use proofgate_evidence::EvidenceError;
 use proofgate_ledger::LedgerError;
@@ -9,8 +9,8 @@ use std::io;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeepingError {
-    /// A call on the keeper's own state failed.
-    #[error("{call} {name} in the keeper's state: {source}")]
+    /// A call on the retention job's own state failed.
+    #[error("{call} {name} in the retention job's state: {source}")]
     State {
         /// What was attempted: `read`, `write`.
         call: &'static str,
@@ -24,26 +24,28 @@ pub enum KeepingError {
     Locked,
     /// There is no state.
     #[error(
-        "the keeper's state is not there: holds may have been in it, so nothing is removed or erased. Put it back; `hold begin` is for the first time only"
+        "the retention job's state is not there: holds may have been in it, so nothing is removed or erased. Put it back; `hold begin` is for the first time only"
     )]
     NoState,
     /// A state was to be begun where there is one.
-    #[error("there is a keeper's state already")]
+    #[error("there is a retention job's state already")]
     StateExists,
-    /// The state contradicts itself, or is another keeper's.
-    #[error("the keeper's state cannot be believed, so nothing is removed or erased: {name}: {reason}")]
+    /// The state contradicts itself, or is another retention job's.
+    #[error(
+        "the retention job's state cannot be believed, so nothing is removed or erased: {name}: {reason}"
+    )]
     StateCorrupt {
         /// The file.
         name: String,
         /// What contradicts what.
         reason: String,
     },
-    /// The state does not have a hold that its keeper stated, by this number.
+    /// The state does not have a hold that its retention job stated, by this number.
     #[error(
-        "hold {0}, which this keeper stated beside the ledger's shards, is not in its state: that was set back, so nothing is removed or erased. Put the newest one back"
+        "hold {0}, which this retention job stated beside the ledger's shards, is not in its state: that was set back, so nothing is removed or erased. Put the newest one back"
     )]
     StateSetBack(u64),
-    /// The key must not be a keeper's.
+    /// The key must not be a retention job's.
     #[error("{0}")]
     Key(String),
     /// There is no such hold, or it was released before.

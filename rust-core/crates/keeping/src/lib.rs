@@ -3,7 +3,7 @@
 //! | what | where |
 //! |---|---|
 //! | what must not go, whatever else says that it may | [`Hold`], [`Scope`] |
-//! | whose state that is, and whose key signs what goes | [`Keeper`] |
+//! | whose state that is, and whose key signs what goes | [`RetentionState`] |
 //! | what a log holds, of whom and from when | `survey` |
 //! | which logs a shard has, and of which nobody knows what they held | `logs` |
 //! | which exchanges ended in a log that nobody can read | `ends` |
@@ -14,7 +14,7 @@
 //! | what is stated of holds beside the shards | [`state_holds`] |
 //! | what has to be in the auditor's log before | [`Anchors`] |
 //!
-//! Whoever deletes is not whoever signs records: the keeper's key is one of its own, and its state lies apart from the
+//! Whoever deletes is not whoever signs records: the retention key is one of its own, and its state lies apart from the
 //! ledger. A state that is not there, or cannot be read, stops every deletion: it could have held anything.
 #![forbid(unsafe_code)]
 
@@ -23,13 +23,13 @@ mod ends;
 mod erase;
 mod error;
 mod hold;
-mod keeper;
 mod lock;
 mod logs;
 mod plan;
 mod policy;
 mod reason;
 mod remove;
+mod retention_state;
 mod shred;
 mod statements;
 mod survey;
@@ -39,10 +39,10 @@ pub use anchors::Anchors;
 pub use erase::{Forgotten, PlannedErasure, Request, SaltFate, erase, plan_erasure};
 pub use error::KeepingError;
 pub use hold::{Hold, Released, Scope};
-pub use keeper::Keeper;
 pub use plan::{Fate, Plan, Planned, Removable, plan};
 pub use policy::Policy;
 pub use reason::Reason;
 pub use remove::prune;
+pub use retention_state::RetentionState;
 pub use shred::{KeyFate, PlannedShred, ShredRequest, plan_shred, shred};
 pub use statements::state_holds;

@@ -4,7 +4,7 @@
 use crate::ends::{Ends, SignedLog, names};
 use crate::reason::{Reason, reason};
 use crate::survey::{HeldEnd, Survey, survey};
-use crate::{Hold, Keeper, KeepingError};
+use crate::{Hold, KeepingError, RetentionState};
 use proofgate_evidence::layout::{Shard, parse_incarnation};
 use proofgate_evidence::removal::{self, Removal, Removed};
 use proofgate_evidence::rules::{Predecessor, Rules};
@@ -22,7 +22,7 @@ pub(crate) struct Log {
 }
 
 pub(crate) enum Is {
-    /// A keeper has removed it.
+    /// A retention job has removed it.
     Removed(Box<Removed>),
     /// It is there; and why its tombstone is refused, if it has one.
     There(Box<Survey>, Option<String>),
@@ -77,7 +77,7 @@ pub(crate) fn read(
         let is = match removal_of(storage, &dir, key, keeping)? {
             Removal::Done(removed) => Is::Removed(removed),
             Removal::None => there(None)?,
-            // A tombstone that is not the keeper's hides no log.
+            // A tombstone that is not by the retention key hides no log.
             Removal::Refused(refusal) => there(Some(refusal.why))?,
         };
         Ok::<_, KeepingError>(Log { incarnation, dir, is })
@@ -265,8 +265,8 @@ pub(crate) fn held_ends(of: Ulid, later: &[Log]) -> impl Iterator<Item = &HeldEn
 }
 
 /// The holds that keep what is left of a removed log: they came after its tombstone was signed.
-pub(crate) fn held_since(keeper: &Keeper, removed: &Removed) -> Vec<Reason> {
-    let since = keeper
+pub(crate) fn held_since(retention: &RetentionState, removed: &Removed) -> Vec<Reason> {
+    let since = retention
         .active()
         .filter(|hold| hold.added >= removed.tombstone.removed);
     let since = since.map(|hold| {

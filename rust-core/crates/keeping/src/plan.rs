@@ -8,7 +8,7 @@ use crate::logs::{claims, contradiction, held_since, removal_of};
 use crate::policy::{Policy, ago_ms, is_over};
 use crate::reason::{Reason, damaged, ends_kept, reason};
 use crate::survey::{HeldEnd, Survey, survey};
-use crate::{Keeper, KeepingError};
+use crate::{KeepingError, RetentionState};
 use proofgate_evidence::layout::{Shard, shards};
 use proofgate_evidence::removal::{
     self, Removal, consistency_name, consistency_text, proof_name, record_name,
@@ -34,10 +34,10 @@ pub struct Plan<'p> {
     pub ledger: &'p Path,
     /// The ledger's key.
     pub key: &'p VerifyingKey,
-    /// The keeper's.
+    /// The retention key.
     pub keeping: &'p VerifyingKey,
     /// The holds.
-    pub keeper: &'p Keeper,
+    pub retention: &'p RetentionState,
     /// How long records must be kept.
     pub policy: &'p Policy,
     /// Who lets logs go, and why, for their tombstones.
@@ -241,7 +241,7 @@ impl<'p> ShardPlan<'p> {
 
     /// Reads the logs up to a position.
     fn survey(&mut self, until: usize) -> Result<(), KeepingError> {
-        let holds: Vec<&Hold> = self.plan.keeper.active().collect();
+        let holds: Vec<&Hold> = self.plan.retention.active().collect();
         for (incarnation, known) in &mut self.logs[..=until] {
             if matches!(known, Known::Unread) {
                 let dir = self.shard.dir.join(incarnation.to_string());
@@ -339,7 +339,7 @@ impl<'p> ShardPlan<'p> {
             let text = "it has a tombstone, and is one of the newest two of its shard: run fsck";
             return Fate::Stay(vec![reason("newest", text)]);
         }
-        let since = held_since(self.plan.keeper, removed);
+        let since = held_since(self.plan.retention, removed);
         match since.is_empty() {
             true => Fate::Finish(removed.remains.clone()),
             false => Fate::Stay(since),
@@ -382,14 +382,14 @@ impl<'p> ShardPlan<'p> {
             let log = self.logs.iter().find(|(log, _)| *log == end.incarnation);
             let admitted = log.and_then(|(_, known)| known.survey());
             let tenant = admitted.and_then(|admitted| admitted.open.get(&end.admission));
-            end.is_held(self.plan.keeper.active(), tenant.map(String::as_str))
+            end.is_held(self.plan.retention.active(), tenant.map(String::as_str))
         };
         let ends = here.chain(later.filter(|end| end.incarnation == of)).filter(held);
         let by: BTreeSet<u64> = ends
             .map(|end| end.hold)
             .chain(read.held_by.iter().copied())
             .collect();
-        let others = self.plan.keeper.active().filter(|hold| !by.contains(&hold.id));
+        let others = self.plan.retention.active().filter(|hold| !by.contains(&hold.id));
         let held = by.iter().map(|id| {
             let text = format!("hold {id} touches records of it, or of its exchanges");
             reason("held", text)

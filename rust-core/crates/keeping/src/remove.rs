@@ -30,7 +30,7 @@ pub fn prune(
         storage,
         what.ledger,
         what.key,
-        what.keeper,
+        what.retention,
         signing,
         at(what.now, what.begun),
     )?;
@@ -79,7 +79,7 @@ fn carry_out(
         }
         staying.remove(&log.incarnation);
     }
-    if let Some(anchors) = what.keeper.anchors() {
+    if let Some(anchors) = what.retention.anchors() {
         let note = removal::read_tombstone(storage, &log.dir)?;
         if !note.as_ref().is_some_and(|note| anchors.has(note)) {
             return Ok(Some(not_anchored(note.as_deref())));

@@ -7,7 +7,7 @@ use crate::policy::{Policy, at, is_over};
 use crate::reason::{Reason, reason};
 use crate::statements::{state_holds, write_note};
 use crate::survey::exchange_of;
-use crate::{Hold, Keeper, KeepingError, Scope};
+use crate::{Hold, KeepingError, RetentionState, Scope};
 use proofgate_evidence::ReadStorage;
 use proofgate_evidence::key_destructions::{self, KEY_DESTRUCTIONS};
 use proofgate_evidence::key_successions::ledger_of;
@@ -28,7 +28,7 @@ pub struct ShredRequest<'p> {
     /// The ledger's key.
     pub key: &'p VerifyingKey,
     /// The holds.
-    pub keeper: &'p Keeper,
+    pub retention: &'p RetentionState,
     /// Whose keys.
     pub tenant: &'p str,
     /// Which of them; `None` for all that its admissions name and all that are there.
@@ -101,7 +101,7 @@ pub fn plan_shred(
     // Those keep every key, whatever is there to be read.
     let keeps_all =
         |hold: &&Hold| hold.scope == Scope::default() || hold.scope.tenant.as_deref() == Some(request.tenant);
-    let (all, holds): (Vec<&Hold>, Vec<&Hold>) = request.keeper.active().partition(keeps_all);
+    let (all, holds): (Vec<&Hold>, Vec<&Hold>) = request.retention.active().partition(keeps_all);
     why.extend(all.iter().map(|hold| {
         let about = hold.scope.tenant.as_ref().map_or("everything", |_| "this tenant");
         reason("held", format!("hold {} is about {about}", hold.id))
@@ -173,7 +173,7 @@ pub fn plan_shred(
         for (at, log) in logs.iter().enumerate() {
             let doubts = match &log.is {
                 Is::Removed(removed) if removed.remains.iter().any(|name| name == SALTS) => {
-                    held_since(request.keeper, removed)
+                    held_since(request.retention, removed)
                 }
                 _ => standing(&logs, at, request.key).doubts,
             };
@@ -244,7 +244,14 @@ pub fn shred(
     signing: &SigningKey,
 ) -> Result<Vec<PlannedShred>, KeepingError> {
     let now = at(request.now, request.begun);
-    state_holds(storage, request.ledger, request.key, request.keeper, signing, now)?;
+    state_holds(
+        storage,
+        request.ledger,
+        request.key,
+        request.retention,
+        signing,
+        now,
+    )?;
     let keeping = signing.verifying_key();
     let mut planned = plan_shred(storage, &keeping, request)?;
     let ledger = ledger_of(storage, request.ledger)?;
@@ -258,7 +265,7 @@ pub fn shred(
             write_note(storage, &ledger.join(KEY_DESTRUCTIONS), &note)?;
         }
     }
-    if let Some(anchors) = request.keeper.anchors() {
+    if let Some(anchors) = request.retention.anchors() {
         let stated = key_destructions::read(storage, &ledger, request.key.name(), &keeping)?;
         for key in planned
             .iter_mut()

@@ -1,7 +1,8 @@
-//! Statements beside the shards: of keys that were destroyed, and of holds, so that they are known outside the keeper's state.
+//! Statements beside the shards: of keys that were destroyed, and of holds, so that they are known outside the
+//! retention job's state.
 
 use crate::hold::{Hold, Released};
-use crate::{Keeper, KeepingError};
+use crate::{KeepingError, RetentionState};
 use proofgate_evidence::EvidenceError;
 use proofgate_evidence::hold_statements::{self, HOLD_STATEMENTS, file_name};
 use proofgate_evidence::key_successions::ledger_of;
@@ -25,25 +26,25 @@ pub fn state_holds(
     storage: &dyn Storage,
     path: &Path,
     key: &VerifyingKey,
-    keeper: &Keeper,
+    retention: &RetentionState,
     signing: &SigningKey,
     now: u64,
 ) -> Result<u64, KeepingError> {
-    keeper.require(key, signing)?;
+    retention.require(key, signing)?;
     let ledger = ledger_of(storage, path)?;
     let mut stated = BTreeSet::new();
     for (_, read) in hold_statements::read(storage, &ledger, key.name(), &signing.verifying_key())? {
         // What is refused there is for fsck and the auditor to tell.
         let Ok(statement) = read else { continue };
         let of = |hold: &Hold| (hold.id, hold.added) == (statement.hold, statement.added);
-        if !keeper.holds().iter().any(of) {
+        if !retention.holds().iter().any(of) {
             return Err(KeepingError::StateSetBack(statement.hold));
         }
         let released = matches!(statement.change, HoldChange::Released { .. });
         stated.insert((statement.hold, released));
     }
     let mut written = 0;
-    for hold in keeper.holds() {
+    for hold in retention.holds() {
         for statement in statements(key.name(), hold, now)? {
             let released = matches!(statement.change, HoldChange::Released { .. });
             if stated.insert((hold.id, released)) {

@@ -104,7 +104,7 @@ fn a_tombstone_on_a_log_that_nobody_recorded_the_end_of_is_refused() {
     let (disk, workers) = four_lives();
     let newest = workers.last().unwrap();
     let keep = Keep::of(&disk);
-    // The keeper itself cannot be made to: what stays of the log is put there by hand.
+    // The retention job itself cannot be made to: what stays of the log is put there by hand.
     let proof = proofgate_evidence::prove::proof(&disk, &dir(newest), 0, None).unwrap();
     let record = proofgate_evidence::read_record(&disk, &dir(newest), 0).unwrap();
     put(&disk, &dir(newest).join(record_name(0)), &record);

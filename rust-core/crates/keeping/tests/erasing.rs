@@ -54,7 +54,7 @@ fn with<T>(keep: &Keep, what: &Forgotten, policy: Option<&Policy>, act: impl FnO
     act(&Request {
         ledger: Path::new("/"),
         key: &vkey(),
-        keeper: &keep.keeper,
+        retention: &keep.retention,
         what,
         policy,
         why: &why("asked for on paper"),
@@ -221,7 +221,7 @@ fn a_hold_stops_an_erasure_and_a_minimum_does_unless_it_is_overridden() {
             ["held"],
             "{scope:?}"
         );
-        keep.keeper.release(id, &why("closed"), 2).unwrap();
+        keep.retention.release(id, &why("closed"), 2).unwrap();
     }
     let id = keep.hold(Scope {
         exchange: Some("req-2".to_owned()),
@@ -234,7 +234,7 @@ fn a_hold_stops_an_erasure_and_a_minimum_does_unless_it_is_overridden() {
     );
     assert!(salts(&disk, &workers[0]).iter().all(Option::is_some));
     assert_eq!(done(&keep, &exchange("req-1")), ["erase 1"]);
-    keep.keeper.release(id, &why("closed"), 2).unwrap();
+    keep.retention.release(id, &why("closed"), 2).unwrap();
     assert_eq!(done(&keep, &tenant("acme", DAY))[0], "erase 41");
     assert_eq!(keep.check().verdict, Verdict::Ok, "{:#?}", found(&keep.check()));
 }
@@ -253,7 +253,7 @@ fn what_is_still_written_or_not_there_is_not_erased() {
 }
 
 #[test]
-fn a_tombstone_that_is_not_the_keepers_hides_no_log() {
+fn a_tombstone_that_is_not_by_the_retention_key_hides_no_log() {
     let (disk, workers) = four_lives();
     let keep = Keep::of(&disk);
     disk.create(&dir(&workers[1]).join("tombstone")).unwrap();
@@ -281,10 +281,12 @@ fn what_a_removal_that_was_cut_short_left_of_salts_is_told() {
     disk.rot(&path, |bytes| *bytes = left);
     let all = |first: &str| [first, "erased 1", "not_ended"].map(str::to_owned);
     assert_eq!(done(&keep, &tenant("acme", DAY)), all("removal_unfinished"));
-    let held = keep.keeper.add(None, Scope::default(), &why("a case"), keep.now);
+    let held = keep
+        .retention
+        .add(None, Scope::default(), &why("a case"), keep.now);
     let held = held.unwrap().id;
     assert_eq!(done(&keep, &tenant("acme", DAY))[0], "held");
-    keep.keeper.release(held, &why("closed"), keep.now).unwrap();
+    keep.retention.release(held, &why("closed"), keep.now).unwrap();
     keep.prune();
     assert_eq!(done(&keep, &tenant("acme", DAY)), all("removal_unfinished")[1..]);
 }
@@ -386,7 +388,7 @@ fn a_hold_touches_an_exchange_also_by_its_end_in_another_log() {
         let planned = run(&keep, &exchange("orphan"), None, false).unwrap();
         assert_eq!(planned, [fate], "{tenant:?}");
         assert_eq!(run(&keep, &exchange("req-1"), None, false).unwrap(), ["erase 1"]);
-        keep.keeper.release(id, &why("closed"), 2).unwrap();
+        keep.retention.release(id, &why("closed"), 2).unwrap();
     }
 }
 
@@ -456,7 +458,7 @@ fn a_hold_may_touch_an_end_in_a_log_that_nobody_can_read_or_that_is_gone() {
             "{at}: it ended before"
         );
         // What it cannot be about by its tenant or its id, it does not keep, and nothing does once it is released.
-        keep.keeper.release(id, &why("it is narrower now"), 2).unwrap();
+        keep.retention.release(id, &why("it is narrower now"), 2).unwrap();
         let of = |tenant: Option<&str>, exchange: Option<&str>| Scope {
             tenant: tenant.map(str::to_owned),
             exchange: exchange.map(str::to_owned),
@@ -634,7 +636,7 @@ fn what_is_stored_of_an_exchange_goes_with_its_salt_whatever_cuts_that_short() {
 }
 
 #[test]
-fn salts_that_somebody_else_zeroed_are_told_where_the_keepers_key_is_known() {
+fn salts_that_somebody_else_zeroed_are_told_where_the_retention_key_is_known() {
     let (disk, workers) = four_lives();
     let path = dir(&workers[0]).join("salts");
     disk.rot(&path, |bytes| bytes[32..64].fill(0));

@@ -58,7 +58,7 @@ fn erasing(disk: &SimulatedDisk, tenant: &str) -> usize {
     let request = Request {
         ledger: Path::new("/"),
         key: &key,
-        keeper: &keep.keeper,
+        retention: &keep.retention,
         what: &what,
         policy: None,
         why: &why("asked for on paper"),
@@ -74,7 +74,7 @@ fn shredding(disk: &SimulatedDisk) -> usize {
     let request = ShredRequest {
         ledger: Path::new("/"),
         key: &key,
-        keeper: &keep.keeper,
+        retention: &keep.retention,
         tenant: "acme",
         only: None,
         there: &BTreeSet::new(),

@@ -12,7 +12,7 @@ use proofgate_evidence::payloads::{PAYLOAD_INDEX, PAYLOADS};
 use proofgate_evidence::{
     EvidenceError, HeldCheckpoint, ReadStorage, Ulid, Verdict, consistency, fsck, prove, read_record,
 };
-use proofgate_keeping::{Keeper, Policy, Scope};
+use proofgate_keeping::{Policy, RetentionState, Scope};
 use proofgate_ledger::Checkpoint;
 use proofgate_ledger_testkit::{
     self as testkit, Promised, Withheld, Worker, across, beside, dir, end_later, filled, flip, four_lives,
@@ -75,7 +75,7 @@ fn a_worker_starts_behind_logs_that_were_removed_and_misses_none() {
 }
 
 #[test]
-fn without_the_keepers_key_a_removed_log_is_told_and_with_another_one_refused() {
+fn without_the_retention_key_a_removed_log_is_told_and_with_another_one_refused() {
     let (disk, _workers) = four_lives();
     Keep::of(&disk).prune();
     let alone = fsck(&disk, Path::new("/"), Some(&vkey()), &[]).unwrap();
@@ -136,7 +136,7 @@ fn of_checkpoints_held_outside_it_is_said_what_can_still_be_shown() {
         judge(&disk, longer),
         (Verdict::Diverged, Some("tombstone_refused"))
     );
-    // Given to the keeper before, it stays provable.
+    // Given to the retention job before, it stays provable.
     let mut keep = Keep::of(&other);
     keep.held = vec![held(0)];
     keep.prune();
@@ -278,10 +278,10 @@ fn a_hold_keeps_every_log_that_it_touches_and_its_release_lets_them_go() {
         let mut keep = Keep::of(&disk);
         let id = keep.hold(scope.clone());
         assert_eq!(keep.fates()[..2], expected, "{scope:?}");
-        keep.keeper.release(id, &why("closed"), 2).unwrap();
+        keep.retention.release(id, &why("closed"), 2).unwrap();
         assert_eq!(keep.fates()[..2], ["remove", "remove"], "{scope:?}");
-        let reopened = Keeper::open(Arc::new(keep.state.clone())).unwrap();
-        assert_eq!(reopened.holds(), keep.keeper.holds(), "it stays in the list");
+        let reopened = RetentionState::open(Arc::new(keep.state.clone())).unwrap();
+        assert_eq!(reopened.holds(), keep.retention.holds(), "it stays in the list");
     }
 }
 
@@ -294,7 +294,7 @@ fn a_hold_may_touch_an_end_in_a_log_that_nobody_can_read() {
     flip(&disk, &workers[1]);
     assert_eq!(keep.fates()[0], "held_unknown");
     // What ends that, where the log cannot be put back.
-    keep.keeper.release(id, &why("it is narrower now"), 2).unwrap();
+    keep.retention.release(id, &why("it is narrower now"), 2).unwrap();
     keep.hold(Scope {
         tenant: Some("globex".to_owned()),
         ..its_end()
@@ -380,12 +380,12 @@ fn a_hold_that_comes_after_the_tombstone_keeps_what_is_left() {
     disk.rot(&dir(&workers[0]).join("salts"), |bytes| *bytes = salts);
     assert_eq!(keep.fates()[0], "finish");
     let id = keep
-        .keeper
+        .retention
         .add(None, Scope::default(), &why("a case"), keep.now)
         .unwrap()
         .id;
     assert_eq!(keep.prune()[0], "held");
-    keep.keeper.release(id, &why("closed"), keep.now).unwrap();
+    keep.retention.release(id, &why("closed"), keep.now).unwrap();
     assert_eq!(keep.prune()[0], "finish");
     assert_eq!(keep.fates(), DONE);
 }
@@ -580,7 +580,7 @@ fn a_hold_on_an_exchange_keeps_the_log_in_which_its_analysis_stands() {
     for (held, fates) in [("judged", ["held", "held"]), ("other", ["remove", "held"])] {
         let id = keep.hold(exchange(held));
         assert_eq!(keep.fates()[..2], fates, "{held}");
-        keep.keeper.release(id, &why("closed"), 2).unwrap();
+        keep.retention.release(id, &why("closed"), 2).unwrap();
     }
 }
 

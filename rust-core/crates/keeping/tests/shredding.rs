@@ -83,7 +83,7 @@ fn with<T>(
     act(&ShredRequest {
         ledger: Path::new("/"),
         key: &vkey(),
-        keeper: &keep.keeper,
+        retention: &keep.retention,
         tenant: "acme",
         only: None,
         there: &ids(there),
@@ -250,7 +250,7 @@ fn a_hold_and_a_minimum_keep_a_key() {
     let by = |scope: Scope, keep: &mut Keep| {
         let id = keep.hold(scope);
         let fates = run(keep, &[1, 2], None, true).unwrap();
-        keep.keeper.release(id, &why("closed"), 2).unwrap();
+        keep.retention.release(id, &why("closed"), 2).unwrap();
         let held = |key: ShredKeyId| ids(&[1, 2]).iter().position(|id| *id == key).unwrap();
         (fates[held(key_of(1))].clone(), fates[held(key_of(2))].clone())
     };
@@ -306,7 +306,7 @@ fn a_hold_that_touches_the_analysis_of_an_exchange_alone_keeps_its_key_and_no_ot
     ] {
         let id = keep.hold(scope);
         let found = run(&keep, &[1, 2], None, false).unwrap();
-        keep.keeper.release(id, &why("closed"), 2).unwrap();
+        keep.retention.release(id, &why("closed"), 2).unwrap();
         let at = usize::from(key_of(1) > key_of(2));
         assert_eq!([&found[at], &found[1 - at]], fates);
     }
@@ -337,7 +337,7 @@ fn one(exchange: &str) -> Scope {
 }
 
 #[test]
-fn a_tombstone_that_is_not_the_keepers_hides_no_log_and_keeps_every_key() {
+fn a_tombstone_that_is_not_by_the_retention_key_hides_no_log_and_keeps_every_key() {
     let (disk, workers) = three_lives();
     let mut keep = Keep::of(&disk);
     keep.hold(one("old"));
@@ -402,7 +402,7 @@ fn a_newest_log_that_was_taken_away_is_missed_where_the_one_before_names_it() {
     assert_eq!(run(&keep, &[1], None, true).unwrap(), ["damaged"]);
     assert!(find_notes(&disk).is_empty());
     // Where nothing asks for it, it may have been moved away by right.
-    keep.keeper.release(id, &why("closed"), 2).unwrap();
+    keep.retention.release(id, &why("closed"), 2).unwrap();
     assert_eq!(run(&keep, &[1], None, true).unwrap(), ["destroy 1"]);
 }
 
@@ -483,10 +483,10 @@ fn a_log_that_was_removed_by_right_keeps_no_key_unless_a_hold_keeps_what_is_left
     assert_eq!(keep.prune()[0], "remove");
     disk.create(&path).unwrap();
     disk.rot(&path, |bytes| *bytes = salts);
-    let held = keep.keeper.add(None, one("plain"), &why("a case"), keep.now);
+    let held = keep.retention.add(None, one("plain"), &why("a case"), keep.now);
     let held = held.unwrap().id;
     assert_eq!(run(&keep, &[1, 2], None, true).unwrap(), ["held", "held"]);
-    keep.keeper.release(held, &why("closed"), keep.now).unwrap();
+    keep.retention.release(held, &why("closed"), keep.now).unwrap();
     assert_eq!(
         run(&keep, &[1, 2], None, true).unwrap(),
         ["destroy 1", "destroy 1"]
@@ -536,7 +536,7 @@ fn an_unknown_tenant_has_no_key_to_destroy() {
 }
 
 #[test]
-fn whatever_call_fails_or_kills_the_keeper_the_same_command_finishes_it() {
+fn whatever_call_fails_or_kills_the_retention_job_the_same_command_finishes_it() {
     let (disk, _workers) = three_lives();
     let (planned, done) = (disk.snapshot(), disk.snapshot());
     run(&Keep::of(&planned), &[1, 2], None, false).unwrap();
@@ -594,7 +594,7 @@ fn keys_stay_until_the_auditors_log_has_that_they_are_destroyed() {
     let anchor = |keep: &mut Keep, notes: &[(PathBuf, String)]| {
         let anchors = Anchors::new(notes.iter().map(|(_, note)| digest(note)).collect());
         let keys = (&vkey(), &keeping_key().verifying_key());
-        keep.keeper
+        keep.retention
             .wait_for(anchors, &disk, Path::new("/"), keys)
             .unwrap();
     };

@@ -1,18 +1,18 @@
-//! The keeper's state: what is held is known there and nowhere else.
+//! The retention job's state: what is held is known there and nowhere else.
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first failure")]
 
 mod keep;
 
 use keep::{Keep, keeping_key, why};
-use proofgate_keeping::{Keeper, KeepingError, Scope};
+use proofgate_keeping::{KeepingError, RetentionState, Scope};
 use proofgate_ledger::{Justification, SigningKey};
 use proofgate_ledger_testkit::{four_lives, key, vkey};
 use proofgate_state::StateStorage;
 use proofgate_state::memory::{Fault, Memory};
 use std::sync::Arc;
 
-fn open(state: &Memory) -> Result<Keeper, KeepingError> {
-    Keeper::open(Arc::new(state.clone()))
+fn open(state: &Memory) -> Result<RetentionState, KeepingError> {
+    RetentionState::open(Arc::new(state.clone()))
 }
 
 fn code(state: &Memory) -> &'static str {
@@ -23,8 +23,9 @@ fn code(state: &Memory) -> &'static str {
 fn a_state_that_is_lost_or_damaged_is_never_one_without_holds() {
     let state = Memory::default();
     assert_eq!(code(&state), "keeping_state_missing");
-    let mut keeper = Keeper::begin(Arc::new(state.clone()), &vkey(), &keeping_key().verifying_key()).unwrap();
-    keeper.add(None, Scope::default(), &why("a case"), 1).unwrap();
+    let mut retention =
+        RetentionState::begin(Arc::new(state.clone()), &vkey(), &keeping_key().verifying_key()).unwrap();
+    retention.add(None, Scope::default(), &why("a case"), 1).unwrap();
     assert_eq!(open(&state).unwrap().active().count(), 1);
     for damage in [
         &b""[..],
@@ -48,8 +49,9 @@ fn a_state_that_is_lost_or_damaged_is_never_one_without_holds() {
 
 #[test]
 fn a_state_is_begun_once_and_also_after_a_first_time_that_was_cut_short() {
-    let begin =
-        |state: &Memory| Keeper::begin(Arc::new(state.clone()), &vkey(), &keeping_key().verifying_key());
+    let begin = |state: &Memory| {
+        RetentionState::begin(Arc::new(state.clone()), &vkey(), &keeping_key().verifying_key())
+    };
     for write in 0..2 {
         for fault in [Fault::Before, Fault::After] {
             let state = Memory::default();
@@ -68,7 +70,7 @@ fn a_state_is_begun_once_and_also_after_a_first_time_that_was_cut_short() {
         .unwrap()
         .add(None, Scope::default(), &why("a case"), 1)
         .unwrap();
-    state.remove("keeper").unwrap();
+    state.remove("retention").unwrap();
     assert_eq!(begin(&state).unwrap_err().code(), "keeping_state_exists");
 }
 
@@ -81,29 +83,32 @@ fn the_ledgers_key_and_what_could_speak_for_it_or_be_spoken_for_keep_nothing() {
     ];
     for name in names {
         let keeping = SigningKey::generate(name, [5; 32]).unwrap().verifying_key();
-        let refused = Keeper::begin(Arc::new(Memory::default()), &vkey(), &keeping);
+        let refused = RetentionState::begin(Arc::new(Memory::default()), &vkey(), &keeping);
         assert_eq!(refused.unwrap_err().code(), "keeping_key", "{name}");
     }
     let same = SigningKey::generate("ledger.example/keeping", [7; 32]).unwrap();
     assert!(same.verifying_key().is_same_point(&key().verifying_key()));
-    let refused = Keeper::begin(Arc::new(Memory::default()), &vkey(), &same.verifying_key());
+    let refused = RetentionState::begin(Arc::new(Memory::default()), &vkey(), &same.verifying_key());
     assert_eq!(refused.unwrap_err().code(), "keeping_key");
 }
 
 #[test]
-fn another_keepers_state_and_another_ledgers_remove_nothing() {
+fn another_retention_jobs_state_and_another_ledgers_remove_nothing() {
     let (disk, _workers) = four_lives();
     let keep = Keep::of(&disk);
     let other = SigningKey::generate("ledger.example/another", [6; 32]).unwrap();
     assert_eq!(
-        keep.keeper.require(&vkey(), &other).unwrap_err().code(),
+        keep.retention.require(&vkey(), &other).unwrap_err().code(),
         "keeping_state_corrupt"
     );
     let ledger = SigningKey::generate("ledger.example/b", [8; 32])
         .unwrap()
         .verifying_key();
     assert_eq!(
-        keep.keeper.require(&ledger, &keeping_key()).unwrap_err().code(),
+        keep.retention
+            .require(&ledger, &keeping_key())
+            .unwrap_err()
+            .code(),
         "keeping_state_corrupt"
     );
 }
@@ -111,7 +116,8 @@ fn another_keepers_state_and_another_ledgers_remove_nothing() {
 #[test]
 fn holds_are_checked_and_numbered() {
     let state = Memory::default();
-    let mut keeper = Keeper::begin(Arc::new(state.clone()), &vkey(), &keeping_key().verifying_key()).unwrap();
+    let mut retention =
+        RetentionState::begin(Arc::new(state.clone()), &vkey(), &keeping_key().verifying_key()).unwrap();
     let ticketed = Justification {
         ticket: Some(String::new()),
         ..why("why")
@@ -121,7 +127,7 @@ fn holds_are_checked_and_numbered() {
         ..why("why")
     };
     for why in [why(""), why("two\nlines"), ticketed, nobodys] {
-        let refused = keeper.add(None, Scope::default(), &why, 1);
+        let refused = retention.add(None, Scope::default(), &why, 1);
         assert_eq!(refused.unwrap_err().code(), "keeping_invalid");
     }
     let backwards = Scope {
@@ -129,17 +135,23 @@ fn holds_are_checked_and_numbered() {
         until: Some(1),
         ..Scope::default()
     };
-    assert!(keeper.add(None, backwards, &why("why"), 1).is_err());
-    assert_eq!(keeper.add(None, Scope::default(), &why("why"), 1).unwrap().id, 1);
-    assert_eq!(keeper.add(None, Scope::default(), &why("why"), 1).unwrap().id, 2);
-    assert!(keeper.release(1, &why(""), 2).is_err());
-    keeper.release(1, &why("closed"), 2).unwrap();
+    assert!(retention.add(None, backwards, &why("why"), 1).is_err());
     assert_eq!(
-        keeper.release(1, &why("closed"), 3).unwrap_err().code(),
+        retention.add(None, Scope::default(), &why("why"), 1).unwrap().id,
+        1
+    );
+    assert_eq!(
+        retention.add(None, Scope::default(), &why("why"), 1).unwrap().id,
+        2
+    );
+    assert!(retention.release(1, &why(""), 2).is_err());
+    retention.release(1, &why("closed"), 2).unwrap();
+    assert_eq!(
+        retention.release(1, &why("closed"), 3).unwrap_err().code(),
         "no_such_hold"
     );
     assert_eq!(
-        keeper.release(9, &why("closed"), 3).unwrap_err().code(),
+        retention.release(9, &why("closed"), 3).unwrap_err().code(),
         "no_such_hold"
     );
     assert_eq!(open(&state).unwrap().active().count(), 1);
@@ -148,12 +160,13 @@ fn holds_are_checked_and_numbered() {
 #[test]
 fn of_a_name_one_hold_holds_at_a_time() {
     let state = Memory::default();
-    let mut keeper = Keeper::begin(Arc::new(state.clone()), &vkey(), &keeping_key().verifying_key()).unwrap();
-    let add = |keeper: &mut Keeper| keeper.add(Some("case"), Scope::default(), &why("why"), 1);
-    add(&mut keeper).unwrap();
-    assert_eq!(add(&mut keeper).unwrap_err().code(), "keeping_invalid");
-    keeper.release(1, &why("closed"), 2).unwrap();
-    assert_eq!(add(&mut keeper).unwrap().id, 2);
+    let mut retention =
+        RetentionState::begin(Arc::new(state.clone()), &vkey(), &keeping_key().verifying_key()).unwrap();
+    let add = |retention: &mut RetentionState| retention.add(Some("case"), Scope::default(), &why("why"), 1);
+    add(&mut retention).unwrap();
+    assert_eq!(add(&mut retention).unwrap_err().code(), "keeping_invalid");
+    retention.release(1, &why("closed"), 2).unwrap();
+    assert_eq!(add(&mut retention).unwrap().id, 2);
     let named: Vec<_> = open(&state)
         .unwrap()
         .holds()
@@ -166,14 +179,15 @@ fn of_a_name_one_hold_holds_at_a_time() {
 #[test]
 fn a_hold_that_could_not_be_written_is_not_believed_to_be_one() {
     let state = Memory::default();
-    let mut keeper = Keeper::begin(Arc::new(state.clone()), &vkey(), &keeping_key().verifying_key()).unwrap();
+    let mut retention =
+        RetentionState::begin(Arc::new(state.clone()), &vkey(), &keeping_key().verifying_key()).unwrap();
     state.fail_from(0, Fault::Before);
     assert_eq!(
-        keeper
+        retention
             .add(None, Scope::default(), &why("why"), 1)
             .unwrap_err()
             .code(),
         "keeping_state_io"
     );
-    assert_eq!(keeper.holds().len(), 0);
+    assert_eq!(retention.holds().len(), 0);
 }

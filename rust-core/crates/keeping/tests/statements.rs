@@ -1,4 +1,5 @@
-//! What a keeper signs of holds, erasures, keys and logs: by whom, why, and never with a time before what it speaks of.
+//! What the retention job signs of holds, erasures, keys and logs: by whom, why, and never with a time before what it
+//! speaks of.
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first failure")]
 
 mod keep;
@@ -10,7 +11,7 @@ use proofgate_evidence::key_destructions::KEY_DESTRUCTIONS;
 use proofgate_evidence::note_files::digest;
 use proofgate_evidence::removal::TOMBSTONE;
 use proofgate_evidence::{ReadStorage, Verdict};
-use proofgate_keeping::{Anchors, Forgotten, Keeper, Request, SaltFate, Scope, erase, state_holds};
+use proofgate_keeping::{Anchors, Forgotten, Request, RetentionState, SaltFate, Scope, erase, state_holds};
 use proofgate_ledger::{Erased, Erasure, HoldChange, HoldStatement, Tombstone};
 use proofgate_ledger_testkit::{LEDGER, dir, four_lives, vkey};
 use proofgate_wal::Storage;
@@ -38,7 +39,7 @@ fn erase_one(keep: &Keep, id: &str) -> SaltFate {
     let request = Request {
         ledger: Path::new("/"),
         key: &vkey(),
-        keeper: &keep.keeper,
+        retention: &keep.retention,
         what: &what,
         policy: None,
         why: &why("asked for"),
@@ -141,10 +142,10 @@ fn holds_and_releases_are_stated_on_the_ledger_before_anything_goes() {
         (read()[0].hold, &read()[0].change, &read()[0].why),
         (id, &HoldChange::Placed { scope }, &why("a case"))
     );
-    keep.keeper.release(id, &why("closed"), 7).unwrap();
+    keep.retention.release(id, &why("closed"), 7).unwrap();
     let state = |keep: &Keep| {
         let (path, key) = (Path::new("/"), vkey());
-        state_holds(&disk, path, &key, &keep.keeper, &keeping_key(), keep.now)
+        state_holds(&disk, path, &key, &keep.retention, &keeping_key(), keep.now)
     };
     assert_eq!(state(&keep).unwrap(), 1);
     assert_eq!(state(&keep).unwrap(), 0, "it is stated once");
@@ -160,12 +161,12 @@ fn a_release_by_a_clock_before_the_hold_is_refused() {
     let (disk, _workers) = four_lives();
     let mut keep = Keep::of(&disk);
     let held = keep
-        .keeper
+        .retention
         .add(None, Scope::default(), &why("a case"), keep.now)
         .unwrap();
-    let refused = keep.keeper.release(held.id, &why("closed"), keep.now - 1);
+    let refused = keep.retention.release(held.id, &why("closed"), keep.now - 1);
     assert_eq!(refused.unwrap_err().code(), "keeping_invalid");
-    keep.keeper.release(held.id, &why("closed"), keep.now).unwrap();
+    keep.retention.release(held.id, &why("closed"), keep.now).unwrap();
 }
 
 #[test]
@@ -199,7 +200,7 @@ fn a_state_that_lacks_a_hold_which_was_stated_removes_nothing() {
     let older = keep.state.snapshot();
     keep.hold(Scope::default());
     assert!(keep.prune().iter().all(|fate| fate != "remove"));
-    keep.keeper = Keeper::open(Arc::new(older)).unwrap();
+    keep.retention = RetentionState::open(Arc::new(older)).unwrap();
     let refused = keep.try_prune().unwrap_err();
     assert_eq!(refused.code(), "keeping_state_set_back");
     assert!(
@@ -214,7 +215,7 @@ fn anchor(keep: &mut Keep, notes: &[String]) {
     let anchors = Anchors::new(notes.iter().map(|note| digest(note)).collect());
     let keys = (&vkey(), &keeping_key().verifying_key());
     let disk = keep.disk.clone();
-    keep.keeper
+    keep.retention
         .wait_for(anchors, &disk, Path::new("/"), keys)
         .unwrap();
 }
@@ -271,7 +272,7 @@ fn a_hold_holds_on_until_the_auditors_log_has_its_release() {
     let (disk, _workers) = four_lives();
     let mut keep = Keep::of(&disk);
     let id = keep.hold(Scope::default());
-    keep.keeper.release(id, &why("closed"), 2).unwrap();
+    keep.retention.release(id, &why("closed"), 2).unwrap();
     anchor(&mut keep, &[]);
     assert!(
         keep.prune()

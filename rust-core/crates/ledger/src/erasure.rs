@@ -1,4 +1,5 @@
-//! Erasures: what a keeper signs of salts that it destroys, in the words of `docs/reference/ledger-format.md`, section 9.
+//! Erasures: what the retention job signs of salts that it destroys, in the words of `docs/reference/ledger-format.md`,
+//! section 9.
 
 use crate::checkpoint::parse_decimal;
 use crate::note::Note;
@@ -66,7 +67,7 @@ impl Erasure {
         )
     }
 
-    /// The signed note, by the keeper's key under its own name.
+    /// The signed note, by the retention key under its own name.
     ///
     /// # Errors
     /// [`LedgerError::StatementMalformed`] when a part of [`Self::why`], or the tenant's name, is not one line of text; [`LedgerError::Signer`].
@@ -78,7 +79,7 @@ impl Erasure {
         key.sign_note(&self.body())
     }
 
-    /// Reads a signed note and checks that the keeper's key signed it.
+    /// Reads a signed note and checks that the retention key signed it.
     ///
     /// # Errors
     /// Any refusal of the note, its text or its signature.
@@ -147,13 +148,13 @@ mod tests {
     #[test]
     fn what_was_signed_is_read_back_and_no_other_key_is_believed() {
         for erased in [Erased::One(0), Erased::One(u64::MAX), of("acme"), of("two words")] {
-            let note = erasure(erased.clone()).sign(&key("keeper")).unwrap();
-            let read = Erasure::verify(&note, &key("keeper").verifying_key()).unwrap();
+            let note = erasure(erased.clone()).sign(&key("retention")).unwrap();
+            let read = Erasure::verify(&note, &key("retention").verifying_key()).unwrap();
             assert_eq!(read, erasure(erased));
             assert!(Erasure::verify(&note, &key("other").verifying_key()).is_err());
         }
-        assert!(erasure(of("")).sign(&key("keeper")).is_err());
-        assert!(erasure(of("a\nb")).sign(&key("keeper")).is_err());
+        assert!(erasure(of("")).sign(&key("retention")).is_err());
+        assert!(erasure(of("a\nb")).sign(&key("retention")).is_err());
     }
 
     #[test]
@@ -170,9 +171,9 @@ mod tests {
     proptest! {
         #[test]
         fn bytes_from_outside_are_read_or_refused(text in "\\PC{0,200}") {
-            let _ = Erasure::verify(&text, &key("keeper").verifying_key());
-            let signed = key("keeper").sign_note(&format!("{text}\n")).unwrap();
-            let _ = Erasure::verify(&signed, &key("keeper").verifying_key());
+            let _ = Erasure::verify(&text, &key("retention").verifying_key());
+            let signed = key("retention").sign_note(&format!("{text}\n")).unwrap();
+            let _ = Erasure::verify(&signed, &key("retention").verifying_key());
         }
     }
 }

@@ -1,4 +1,5 @@
-//! Holds and their releases: what a keeper signs of them, in the words of `docs/reference/ledger-format.md`, section 9.
+//! Holds and their releases: what the retention job signs of them, in the words of `docs/reference/ledger-format.md`,
+//! section 9.
 
 use crate::note::Note;
 use crate::statement::{Justification, Lines, MAX_STATEMENT};
@@ -14,7 +15,7 @@ const MAX_SCOPE: usize = 4096;
 pub enum HoldChange {
     /// It was placed.
     Placed {
-        /// What it is about: a JSON object in one line, as the keeper's state has it.
+        /// What it is about: a JSON object in one line, as the retention job's state has it.
         scope: String,
     },
     /// It was released.
@@ -29,7 +30,7 @@ pub enum HoldChange {
 pub struct HoldStatement {
     /// Name of the ledger.
     pub ledger: String,
-    /// Number of the hold in the keeper's state.
+    /// Number of the hold in the retention job's state.
     pub hold: u64,
     /// When it was placed, in unix microseconds.
     pub added: u64,
@@ -68,7 +69,7 @@ impl HoldStatement {
         )
     }
 
-    /// The signed note, by the keeper's key under its own name.
+    /// The signed note, by the retention key under its own name.
     ///
     /// # Errors
     /// [`LedgerError::StatementMalformed`] when a part of [`Self::why`], or the scope, is not one line of text;
@@ -85,8 +86,8 @@ impl HoldStatement {
         self.time() < self.added || self.stated < self.time()
     }
 
-    /// Reads a signed note and checks that the keeper's key signed it. That its times are in order is for the reader to
-    /// [check](Self::is_backdated).
+    /// Reads a signed note and checks that the retention key signed it. That its times are in order is for the reader
+    /// to [check](Self::is_backdated).
     ///
     /// # Errors
     /// Any refusal of the note, its text or its signature.
@@ -166,10 +167,10 @@ mod tests {
         let text = "proofgate.dev/release@v1\nproofgate.dev/team/llm\nhold 3\nadded 5\nreleased 9\nstated 9\nauthor officer\n\
                     reason litigation\nticket 2026-17\n\n";
         let released = statement(HoldChange::Released { at: 9 });
-        assert!(released.sign(&key("keeper")).unwrap().starts_with(text));
+        assert!(released.sign(&key("retention")).unwrap().starts_with(text));
         for statement in [released, placed(r#"{"tenant":"acme"}"#)] {
-            let note = statement.sign(&key("keeper")).unwrap();
-            let read = HoldStatement::verify(&note, &key("keeper").verifying_key()).unwrap();
+            let note = statement.sign(&key("retention")).unwrap();
+            let read = HoldStatement::verify(&note, &key("retention").verifying_key()).unwrap();
             assert_eq!(read, statement);
             assert!(HoldStatement::verify(&note, &key("other").verifying_key()).is_err());
         }
@@ -184,16 +185,16 @@ mod tests {
             "stated before"
         );
         for scope in ["", "{\n}", &"x".repeat(4097)] {
-            assert!(placed(scope).sign(&key("keeper")).is_err());
+            assert!(placed(scope).sign(&key("retention")).is_err());
         }
     }
 
     proptest! {
         #[test]
         fn bytes_from_outside_are_read_or_refused(text in "\\PC{0,200}") {
-            let _ = HoldStatement::verify(&text, &key("keeper").verifying_key());
-            let signed = key("keeper").sign_note(&format!("{text}\n")).unwrap();
-            let _ = HoldStatement::verify(&signed, &key("keeper").verifying_key());
+            let _ = HoldStatement::verify(&text, &key("retention").verifying_key());
+            let signed = key("retention").sign_note(&format!("{text}\n")).unwrap();
+            let _ = HoldStatement::verify(&signed, &key("retention").verifying_key());
         }
     }
 }

@@ -363,7 +363,7 @@ impl VerifyingKey {
     }
 
     /// Whether neither is the other, nor could speak for the other's name or a name below it: what the key of an auditor
-    /// or of a keeper must be beside the ledger's. That holds of every key of both lines.
+    /// or a retention key must be beside the ledger's. That holds of every key of both lines.
     #[must_use]
     pub fn is_apart_from(&self, other: &Self) -> bool {
         !self.shares_a_key_with(other)

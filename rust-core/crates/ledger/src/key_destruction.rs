@@ -1,4 +1,5 @@
-//! Destructions of shred keys: what a keeper signs of them, in the words of `docs/reference/ledger-format.md`, section 9.
+//! Destructions of shred keys: what the retention job signs of them, in the words of `docs/reference/ledger-format.md`,
+//! section 9.
 
 use crate::note::Note;
 use crate::record::ShredKeyId;
@@ -39,7 +40,7 @@ impl KeyDestruction {
         )
     }
 
-    /// The signed note, by the keeper's key under its own name.
+    /// The signed note, by the retention key under its own name.
     ///
     /// # Errors
     /// [`LedgerError::StatementMalformed`] when a part of [`Self::why`], or the tenant's name, is not one line of text; [`LedgerError::Signer`].
@@ -49,7 +50,7 @@ impl KeyDestruction {
         key.sign_note(&self.body())
     }
 
-    /// Reads a signed note and checks that the keeper's key signed it.
+    /// Reads a signed note and checks that the retention key signed it.
     ///
     /// # Errors
     /// Any refusal of the note, its text or its signature.
@@ -106,11 +107,11 @@ mod tests {
 
     #[test]
     fn what_was_signed_is_read_back_and_no_other_key_is_believed() {
-        let note = destruction().sign(&key("keeper")).unwrap();
+        let note = destruction().sign(&key("retention")).unwrap();
         let text = "proofgate.dev/key-destruction@v2\nproofgate.dev/team/llm\nkey a3a3a3a3a3a3a3a3\ntenant acme\n\
                     destroyed 3\nexchanges 12\nauthor officer\nreason the contract ended\n\n";
         assert!(note.starts_with(text));
-        let read = KeyDestruction::verify(&note, &key("keeper").verifying_key()).unwrap();
+        let read = KeyDestruction::verify(&note, &key("retention").verifying_key()).unwrap();
         assert_eq!(read, destruction());
         assert!(KeyDestruction::verify(&note, &key("other").verifying_key()).is_err());
     }
@@ -125,9 +126,9 @@ mod tests {
             format!("{body}more\n"),
             body.replace("exchanges 12\n", ""),
         ] {
-            let note = key("keeper").sign_note(&text).unwrap();
+            let note = key("retention").sign_note(&text).unwrap();
             assert!(
-                KeyDestruction::verify(&note, &key("keeper").verifying_key()).is_err(),
+                KeyDestruction::verify(&note, &key("retention").verifying_key()).is_err(),
                 "{text}"
             );
         }
@@ -135,15 +136,15 @@ mod tests {
             tenant: "a\nb".to_owned(),
             ..destruction()
         };
-        assert!(named.sign(&key("keeper")).is_err());
+        assert!(named.sign(&key("retention")).is_err());
     }
 
     proptest! {
         #[test]
         fn bytes_from_outside_are_read_or_refused(text in "\\PC{0,200}") {
-            let _ = KeyDestruction::verify(&text, &key("keeper").verifying_key());
-            let signed = key("keeper").sign_note(&format!("{text}\n")).unwrap();
-            let _ = KeyDestruction::verify(&signed, &key("keeper").verifying_key());
+            let _ = KeyDestruction::verify(&text, &key("retention").verifying_key());
+            let signed = key("retention").sign_note(&format!("{text}\n")).unwrap();
+            let _ = KeyDestruction::verify(&signed, &key("retention").verifying_key());
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What an outsider needs to check a gateway's evidence, and what a worker needs to produce it: records and their
-//! leaf hashes, the Merkle Mountain Range over them, signed checkpoints, what witnesses add to them, proofs, and what a
-//! keeper signs of logs that it removes and of salts and keys that it destroys.
+//! leaf hashes, the Merkle Mountain Range over them, signed checkpoints, what witnesses add to them, proofs, and what
+//! the retention job signs of logs that it removes and of salts and keys that it destroys.
 //!
 //! The range hashes and bags its peaks exactly as RFC 6962 does, so its root *is* the RFC 6962 tree head and its
 //! proofs *are* RFC 9162 proofs. Checkpoints are C2SP signed notes and proofs are C2SP `.tlog-proof` files, so foreign

@@ -1,4 +1,5 @@
-//! Tombstones: what a keeper signs of a log that it removes, in the words of `docs/reference/ledger-format.md`, section 8.
+//! Tombstones: what the retention job signs of a log that it removes, in the words of
+//! `docs/reference/ledger-format.md`, section 8.
 
 use crate::checkpoint::parse_hash;
 use crate::note::Note;
@@ -46,7 +47,7 @@ impl Tombstone {
         )
     }
 
-    /// The signed note, by the keeper's key under its own name.
+    /// The signed note, by the retention key under its own name.
     ///
     /// # Errors
     /// [`LedgerError::StatementMalformed`] when a part of [`Self::why`] is not one line of text; [`LedgerError::Signer`].
@@ -55,7 +56,7 @@ impl Tombstone {
         key.sign_note(&self.body())
     }
 
-    /// Reads a signed note and checks that the keeper's key signed it.
+    /// Reads a signed note and checks that the retention key signed it.
     ///
     /// # Errors
     /// Any refusal of the note, its text or its signature.
@@ -121,10 +122,10 @@ mod tests {
 
     #[test]
     fn what_was_signed_is_read_back_and_no_other_key_is_believed() {
-        let note = tombstone().sign(&key("keeper")).unwrap();
-        let read = Tombstone::verify(&note, &key("keeper").verifying_key());
+        let note = tombstone().sign(&key("retention")).unwrap();
+        let read = Tombstone::verify(&note, &key("retention").verifying_key());
         assert_eq!(read.unwrap(), tombstone());
-        for name in ["keeper/x", "other"] {
+        for name in ["retention/x", "other"] {
             assert!(Tombstone::verify(&note, &key(name).verifying_key()).is_err());
         }
     }
@@ -141,7 +142,7 @@ mod tests {
             for (at, part) in parts.iter().enumerate() {
                 let mut tombstone = tombstone();
                 part(&mut tombstone.why, text.to_owned());
-                assert!(tombstone.sign(&key("keeper")).is_err(), "{at}: {text:?}");
+                assert!(tombstone.sign(&key("retention")).is_err(), "{at}: {text:?}");
             }
         }
     }
@@ -155,24 +156,24 @@ mod tests {
                 .body()
                 .ends_with("author officer\nreason the retention of 180 days\nticket 2026-17\n")
         );
-        let note = ticketed.sign(&key("keeper")).unwrap();
-        let keeper = key("keeper").verifying_key();
-        assert_eq!(Tombstone::verify(&note, &keeper).unwrap(), ticketed);
+        let note = ticketed.sign(&key("retention")).unwrap();
+        let retention = key("retention").verifying_key();
+        assert_eq!(Tombstone::verify(&note, &retention).unwrap(), ticketed);
         for line in ["more\n", "ticket again\n"] {
-            let longer = key("keeper").sign_note(&(ticketed.body() + line)).unwrap();
-            assert!(Tombstone::verify(&longer, &keeper).is_err(), "{line}");
+            let longer = key("retention").sign_note(&(ticketed.body() + line)).unwrap();
+            assert!(Tombstone::verify(&longer, &retention).is_err(), "{line}");
         }
     }
 
     #[test]
     fn every_line_decides() {
-        let note = tombstone().sign(&key("keeper")).unwrap();
+        let note = tombstone().sign(&key("retention")).unwrap();
         let lines: Vec<&str> = note.split_inclusive('\n').collect();
         for at in 0..lines.len() {
             let mut fewer = lines.clone();
             fewer.remove(at);
             assert!(
-                Tombstone::verify(&fewer.concat(), &key("keeper").verifying_key()).is_err(),
+                Tombstone::verify(&fewer.concat(), &key("retention").verifying_key()).is_err(),
                 "without {:?}",
                 lines[at]
             );
@@ -183,7 +184,7 @@ mod tests {
         #[test]
         fn bytes_from_outside_are_read_or_refused(text in "\\PC{0,200}", cut in 0usize..400) {
             let _ = Tombstone::parse_unverified(&text);
-            let note = tombstone().sign(&key("keeper")).unwrap();
+            let note = tombstone().sign(&key("retention")).unwrap();
             let cut = (0..=cut.min(note.len())).rev().find(|at| note.is_char_boundary(*at)).unwrap();
             prop_assert!(cut == note.len() || Tombstone::parse_unverified(&note[..cut]).is_err());
         }

@@ -89,7 +89,7 @@ pub(crate) fn witness_error(python: Python<'_>, error: &proofgate_witness::Witne
     with_code(python, WitnessError::new_err(error.to_string()), error.code())
 }
 
-/// The exception for a keeper that cannot hold, remove or erase.
+/// The exception for a retention job that cannot hold, remove or erase.
 pub(crate) fn keeping_error(python: Python<'_>, error: &proofgate_keeping::KeepingError) -> PyErr {
     with_code(python, KeepingError::new_err(error.to_string()), error.code())
 }

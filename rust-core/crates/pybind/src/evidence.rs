@@ -163,7 +163,7 @@ fn fsck(
         .is_some_and(|(key, keeping)| !key.is_apart_from(keeping))
     {
         return Err(invalid(
-            "the keeper's key could speak for the ledger, or the ledger's for the keeper",
+            "the retention key could speak for the ledger, or the ledger's for the retention job",
         ));
     }
     let report = python.detach(|| {

@@ -18,10 +18,10 @@ use serde::Serialize;
 
 use crate::errors::keeping_error;
 
-/// The keeper of a ledger. Its state is locked while this lives.
+/// The retention state of a ledger, locked while this lives.
 #[pyclass(module = "proofgate._core", frozen)]
-pub(crate) struct Keeper {
-    keeper: Mutex<core::Keeper>,
+pub(crate) struct RetentionState {
+    retention: Mutex<core::RetentionState>,
 }
 
 fn invalid(error: impl std::fmt::Display) -> PyErr {
@@ -137,8 +137,8 @@ fn justification((author, reason, ticket): Why) -> Justification {
     }
 }
 
-/// The key in a file's text that the keeper signs with.
-fn keepers(signing_key: &str) -> PyResult<SigningKey> {
+/// The key in a file's text that the retention job signs with.
+fn retention_key(signing_key: &str) -> PyResult<SigningKey> {
     proofgate_signer::read_keys(signing_key)
         .map(|(key, _)| key)
         .map_err(invalid)
@@ -150,7 +150,7 @@ fn shred_key_ids(texts: &[String]) -> PyResult<BTreeSet<ShredKeyId>> {
 }
 
 #[pymethods]
-impl Keeper {
+impl RetentionState {
     #[new]
     #[pyo3(signature = (state, begin=None))]
     fn new(python: Python<'_>, state: PathBuf, begin: Option<(String, String)>) -> PyResult<Self> {
@@ -165,18 +165,18 @@ impl Keeper {
             })?;
             let directory = Arc::new(directory.ok_or(KeepingError::Locked)?);
             match &begin {
-                Some((ledger, keeping)) => core::Keeper::begin(directory, ledger, keeping),
-                None => core::Keeper::open(directory),
+                Some((ledger, keeping)) => core::RetentionState::begin(directory, ledger, keeping),
+                None => core::RetentionState::open(directory),
             }
         });
-        let keeper = opened.map_err(|error| keeping_error(python, &error))?;
+        let retention = opened.map_err(|error| keeping_error(python, &error))?;
         Ok(Self {
-            keeper: Mutex::new(keeper),
+            retention: Mutex::new(retention),
         })
     }
 
     fn holds(&self) -> PyResult<String> {
-        json(&self.keeper().holds())
+        json(&self.retention().holds())
     }
 
     #[pyo3(signature = (scope_json, why, now_us, name=None))]
@@ -190,13 +190,13 @@ impl Keeper {
     ) -> PyResult<String> {
         let scope: Scope = serde_json::from_str(scope_json).map_err(invalid)?;
         let why = justification(why);
-        let added = python.detach(|| self.keeper().add(name, scope, &why, now_us));
+        let added = python.detach(|| self.retention().add(name, scope, &why, now_us));
         json(&added.map_err(|error| keeping_error(python, &error))?)
     }
 
     fn release_hold(&self, python: Python<'_>, number: u64, why: Why, now_us: u64) -> PyResult<String> {
         let why = justification(why);
-        let released = python.detach(|| self.keeper().release(number, &why, now_us));
+        let released = python.detach(|| self.retention().release(number, &why, now_us));
         json(&released.map_err(|error| keeping_error(python, &error))?)
     }
 
@@ -209,10 +209,10 @@ impl Keeper {
         now_us: u64,
     ) -> PyResult<u64> {
         let key = verifying(ledger_key)?;
-        let signing = keepers(signing_key)?;
+        let signing = retention_key(signing_key)?;
         let stated = python.detach(|| {
             let key = key_successions::follow(&FileStorage, &ledger, &key)?;
-            core::state_holds(&FileStorage, &ledger, &key, &self.keeper(), &signing, now_us)
+            core::state_holds(&FileStorage, &ledger, &key, &self.retention(), &signing, now_us)
         });
         stated.map_err(|error: KeepingError| keeping_error(python, &error))
     }
@@ -234,7 +234,7 @@ impl Keeper {
         anchored: Option<BTreeSet<String>>,
     ) -> PyResult<String> {
         let key = verifying(ledger_key)?;
-        let signing = keepers(signing_key)?;
+        let signing = retention_key(signing_key)?;
         let (why, begun) = (justification(why), Instant::now());
         let planned = python.detach(|| {
             let key = key_successions::follow(&FileStorage, &ledger, &key)?;
@@ -242,17 +242,17 @@ impl Keeper {
             for (file, text) in &against {
                 held.extend(read_notes(file, text, Some(&key))?);
             }
-            let mut keeper = self.keeper();
-            keeper.require(&key, &signing)?;
+            let mut retention = self.retention();
+            retention.require(&key, &signing)?;
             if let Some(digests) = anchored {
                 let keys = (&key, &signing.verifying_key());
-                keeper.wait_for(Anchors::new(digests), &FileStorage, &ledger, keys)?;
+                retention.wait_for(Anchors::new(digests), &FileStorage, &ledger, keys)?;
             }
             let what = Plan {
                 ledger: &ledger,
                 key: &key,
                 keeping: &signing.verifying_key(),
-                keeper: &keeper,
+                retention: &retention,
                 policy: &Policy::new(days, tenant_days)?,
                 why: &why,
                 held: &held,
@@ -285,7 +285,7 @@ impl Keeper {
         anchored: Option<BTreeSet<String>>,
     ) -> PyResult<String> {
         let key = verifying(ledger_key)?;
-        let signing = keepers(signing_key)?;
+        let signing = retention_key(signing_key)?;
         let (why, begun) = (justification(why), Instant::now());
         let what = match (exchange, tenant) {
             (Some(id), None) => Forgotten::Exchange(id),
@@ -294,11 +294,11 @@ impl Keeper {
         };
         let planned = python.detach(|| {
             let key = key_successions::follow(&FileStorage, &ledger, &key)?;
-            let mut keeper = self.keeper();
-            keeper.require(&key, &signing)?;
+            let mut retention = self.retention();
+            retention.require(&key, &signing)?;
             if let Some(digests) = anchored {
                 let keys = (&key, &signing.verifying_key());
-                keeper.wait_for(Anchors::new(digests), &FileStorage, &ledger, keys)?;
+                retention.wait_for(Anchors::new(digests), &FileStorage, &ledger, keys)?;
             }
             let policy = policy
                 .map(|(days, tenants)| Policy::new(days, tenants))
@@ -306,7 +306,7 @@ impl Keeper {
             let request = Request {
                 ledger: &ledger,
                 key: &key,
-                keeper: &keeper,
+                retention: &retention,
                 what: &what,
                 policy: policy.as_ref(),
                 why: &why,
@@ -341,17 +341,17 @@ impl Keeper {
         anchored: Option<BTreeSet<String>>,
     ) -> PyResult<String> {
         let key = verifying(ledger_key)?;
-        let signing = keepers(signing_key)?;
+        let signing = retention_key(signing_key)?;
         let (why, begun) = (justification(why), Instant::now());
         let only = only.map(|ids| shred_key_ids(&ids)).transpose()?;
         let there = shred_key_ids(&there)?;
         let planned = python.detach(|| {
             let key = key_successions::follow(&FileStorage, &ledger, &key)?;
-            let mut keeper = self.keeper();
-            keeper.require(&key, &signing)?;
+            let mut retention = self.retention();
+            retention.require(&key, &signing)?;
             if let Some(digests) = anchored {
                 let keys = (&key, &signing.verifying_key());
-                keeper.wait_for(Anchors::new(digests), &FileStorage, &ledger, keys)?;
+                retention.wait_for(Anchors::new(digests), &FileStorage, &ledger, keys)?;
             }
             let policy = policy
                 .map(|(days, tenants)| Policy::new(days, tenants))
@@ -359,7 +359,7 @@ impl Keeper {
             let request = ShredRequest {
                 ledger: &ledger,
                 key: &key,
-                keeper: &keeper,
+                retention: &retention,
                 tenant,
                 only: only.as_ref(),
                 there: &there,
@@ -378,8 +378,8 @@ impl Keeper {
     }
 }
 
-impl Keeper {
-    fn keeper(&self) -> MutexGuard<'_, core::Keeper> {
-        self.keeper.lock().unwrap_or_else(PoisonError::into_inner)
+impl RetentionState {
+    fn retention(&self) -> MutexGuard<'_, core::RetentionState> {
+        self.retention.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

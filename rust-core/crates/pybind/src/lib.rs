@@ -37,7 +37,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<witness::Witness>()?;
     module.add_class::<index::ExchangeReader>()?;
     module.add_class::<index::ExchangeBatch>()?;
-    module.add_class::<keeping::Keeper>()?;
+    module.add_class::<keeping::RetentionState>()?;
     module.add_class::<replay::RecordedExchanges>()?;
     module.add_class::<replay::RecordedExchange>()?;
     module.add_class::<replay::PyReplayer>()?;

@@ -40,7 +40,7 @@ pub struct Blueprint {
     /// Those that stand for all names that begin as theirs, the longest first.
     wildcards: Vec<(String, ModelPlan)>,
     /// By tenant, the provider that keeps its files and batches.
-    keepers: HashMap<String, ModelPlan>,
+    object_providers: HashMap<String, ModelPlan>,
     /// Everything that does not need the data-plane thread.
     pub terms: Terms,
 }
@@ -88,7 +88,7 @@ pub struct Catalog {
     /// Those that stand for all names that begin as theirs, the longest first.
     wildcards: Vec<Model>,
     /// By tenant, where its files and batches are: what has no name among the models.
-    keepers: HashMap<String, Model>,
+    object_providers: HashMap<String, Model>,
     /// What every scan of the engine needs and the next one can use again. Catalogs of one engine share it; one of another
     /// engine must not, for the automata in it would be built anew at every turn.
     pub scratch: Rc<RefCell<Scratch>>,
@@ -146,8 +146,8 @@ impl Blueprint {
             let set_fields = SetFields::new(set_fields.map(|field| (&*field.name, &*field.value)));
             let set_fields = set_fields
                 .map_err(|name| fail(format!("the value of its body field {name:?} is no JSON")))?;
-            let is_keeper = provider.objects_of.is_some();
-            let kept = is_keeper.then_some(Stored::ALL).into_iter().flatten();
+            let has_objects = provider.objects_of.is_some();
+            let kept = has_objects.then_some(Stored::ALL).into_iter().flatten();
             let spoken = family.dialects().iter().chain(of_claude).copied();
             let spoken = spoken.chain(kept.map(Dialect::Stored));
             let has_responses = match provider.responses {
@@ -210,7 +210,7 @@ impl Blueprint {
         Ok(Blueprint {
             models: models.into_iter().collect(),
             wildcards,
-            keepers: keepers(config, &pricing)?,
+            object_providers: object_providers(config, &pricing)?,
             terms: Terms::new(config, in_service)?,
             upstreams,
         })
@@ -285,8 +285,8 @@ fn path_end(provider: &Provider) -> Result<PathEnd, String> {
 }
 
 /// The providers that keep the files and batches of a tenant, each as the only target of a model without a name.
-fn keepers(config: &Config, pricing: &Pricing<'_>) -> Result<HashMap<String, ModelPlan>, Error> {
-    let mut keepers = HashMap::new();
+fn object_providers(config: &Config, pricing: &Pricing<'_>) -> Result<HashMap<String, ModelPlan>, Error> {
+    let mut object_providers = HashMap::new();
     for (upstream, provider) in config.providers.iter().enumerate() {
         let Some(tenant) = &provider.objects_of else {
             continue;
@@ -308,11 +308,11 @@ fn keepers(config: &Config, pricing: &Pricing<'_>) -> Result<HashMap<String, Mod
             max_output_tokens: 0,
             known: Vec::new(),
         };
-        if keepers.insert(tenant.clone(), plan).is_some() {
+        if object_providers.insert(tenant.clone(), plan).is_some() {
             return fail("another one keeps the objects of its tenant");
         }
     }
-    Ok(keepers)
+    Ok(object_providers)
 }
 
 fn models(
@@ -392,7 +392,7 @@ impl Catalog {
             upstreams,
             models,
             wildcards,
-            keepers,
+            object_providers,
             terms,
         } = blueprint;
         if let Some(previous) = previous {
@@ -456,16 +456,16 @@ impl Catalog {
             };
             (name, model)
         };
-        let keepers = keepers.into_iter().map(|(tenant, plan)| {
-            let (_, keeper) = in_service((String::new(), plan));
-            (tenant, keeper)
+        let object_providers = object_providers.into_iter().map(|(tenant, plan)| {
+            let (_, object_provider) = in_service((String::new(), plan));
+            (tenant, object_provider)
         });
-        let keepers = keepers.collect();
+        let object_providers = object_providers.collect();
         let wildcards = wildcards.into_iter().map(in_service);
         Catalog {
             wildcards: wildcards.map(|(_, wildcard)| wildcard).collect(),
             models: models.into_iter().map(in_service).collect(),
-            keepers,
+            object_providers,
             scratch: scratch.unwrap_or_default(),
             upstreams,
             terms,
@@ -481,15 +481,15 @@ impl Catalog {
 
     /// Where the files and batches of `tenant` are; `None` when no provider keeps them.
     pub fn stored_of(&self, tenant: &Tenant) -> Option<&Model> {
-        self.keepers.get(&*tenant.name)
+        self.object_providers.get(&*tenant.name)
     }
 
     /// Whether all providers of `model` are the one whose account is that of `tenant` alone.
     pub fn keeps_for(&self, tenant: &Tenant, model: &Model) -> bool {
-        let keeper = self.stored_of(tenant).and_then(|kept| kept.targets.first());
-        keeper.is_some_and(|keeper| {
+        let object_provider = self.stored_of(tenant).and_then(|kept| kept.targets.first());
+        object_provider.is_some_and(|object_provider| {
             let mut targets = model.targets.iter();
-            targets.all(|target| target.upstream.name == keeper.upstream.name)
+            targets.all(|target| target.upstream.name == object_provider.upstream.name)
         })
     }
 

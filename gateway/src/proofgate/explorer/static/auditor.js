@@ -113,7 +113,7 @@ export async function entries(from, to, size) {
 export function readEntry(bytes) {
   try {
     const entry = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes));
-    // What a keeper signed has no checkpoint of a log.
+    // What the retention job signed has no checkpoint of a log.
     const strings = entry.kind === "statement" ? [entry.origin, entry.statement?.kind, entry.statement?.sha256] : [entry.kind, entry.origin, entry.checkpoint];
     const whole = strings.every((value) => typeof value === "string") && Number.isSafeInteger(entry.size);
     return whole ? entry : null;

@@ -141,7 +141,7 @@ function details(entry) {
   );
 }
 
-/** What the keeper signed, by its digest: who and why stands in the statement itself. */
+/** What the retention job signed, by its digest: who and why stands in the statement itself. */
 function statementDetails({ origin, time, statement }, row) {
   return el(
     "dl",

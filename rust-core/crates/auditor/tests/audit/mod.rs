@@ -86,7 +86,7 @@ impl Audit {
             state,
             auditor,
             policy,
-            // When keepers of the tests do their work.
+            // When retention jobs of the tests do their work.
             now: 200 * 86_400 * SECOND,
         }
     }

@@ -59,7 +59,7 @@ async fn a_request_has_its_target_in_pseudo_fields_and_none_of_the_fields_of_htt
 }
 
 #[tokio::test]
-async fn what_is_asked_of_a_keeper_of_files_has_its_own_method_and_no_body() {
+async fn what_is_asked_of_a_provider_of_files_has_its_own_method_and_no_body() {
     let mut provider = Provider::start().await;
     let gateway = provider
         .gateway_with("http2", |document| {

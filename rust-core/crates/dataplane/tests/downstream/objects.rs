@@ -11,7 +11,7 @@ use crate::uploads::{Answer, Slow, answer, ended, plain, read_until, records, re
 pub const FILES: &str = "/v1/files";
 
 /// A worker whose provider keeps what is acme's.
-pub async fn keeper(change: impl FnOnce(&mut Value)) -> Gateway {
+pub async fn with_objects(change: impl FnOnce(&mut Value)) -> Gateway {
     plain(|config| {
         config["providers"][0]["objects_of"] = "acme".into();
         change(config);
@@ -48,7 +48,7 @@ fn creation() -> Value {
 
 #[tokio::test]
 async fn what_is_asked_goes_to_the_provider_by_its_method_and_is_recorded_with_its_object() {
-    let mut gateway = keeper(|_| ()).await;
+    let mut gateway = with_objects(|_| ()).await;
     for (asked, sent, recorded) in [
         (
             "GET /v1/files?purpose=batch&limit=2",
@@ -117,7 +117,7 @@ async fn what_is_asked_goes_to_the_provider_by_its_method_and_is_recorded_with_i
 
 #[tokio::test]
 async fn a_batch_is_created_as_it_was_asked_for() {
-    let mut gateway = keeper(|config| config["policy"] = rule("request", "block")).await;
+    let mut gateway = with_objects(|config| config["policy"] = rule("request", "block")).await;
     let mut asked = creation();
     asked["metadata"] = json!({"for": "reports"});
     let mut client = post_json(&gateway, "/v1/batches", &asked).await;
@@ -160,7 +160,7 @@ async fn a_batch_is_created_as_it_was_asked_for() {
 
 #[tokio::test]
 async fn nobody_else_reaches_what_a_provider_keeps_for_a_tenant() {
-    let gateway = keeper(|_| ()).await;
+    let gateway = with_objects(|_| ()).await;
     for line in [
         "GET /v1/files",
         "POST /v1/files",
@@ -190,7 +190,7 @@ async fn nobody_else_reaches_what_a_provider_keeps_for_a_tenant() {
 #[tokio::test]
 async fn each_tenants_objects_are_at_its_own_provider() {
     let (other, url) = Slow::start().await;
-    let mut gateway = keeper(|config| {
+    let mut gateway = with_objects(|config| {
         let mut second = config["providers"][0].clone();
         second["name"] = "other".into();
         second["objects_of"] = "globex".into();
@@ -220,7 +220,7 @@ async fn whose_objects_a_provider_keeps_can_change_while_it_serves() {
 
 #[tokio::test]
 async fn azure_keeps_objects_as_openai_does_with_its_own_field_for_the_key() {
-    let mut gateway = keeper(|config| {
+    let mut gateway = with_objects(|config| {
         config["providers"][0]["type"] = "azure_openai".into();
         config["providers"][0]["api_key"] = "azure-key".into();
     })
@@ -240,8 +240,8 @@ async fn azure_keeps_objects_as_openai_does_with_its_own_field_for_the_key() {
 }
 
 #[tokio::test]
-async fn a_configuration_with_two_keepers_or_one_of_another_api_is_refused() {
-    let gateway = keeper(|_| ()).await;
+async fn a_configuration_with_two_object_providers_or_one_of_another_api_is_refused() {
+    let gateway = with_objects(|_| ()).await;
     for (change, said) in [
         (
             json!({"name": "second", "objects_of": "acme"}),
@@ -270,7 +270,7 @@ async fn a_configuration_with_two_keepers_or_one_of_another_api_is_refused() {
 
 #[tokio::test]
 async fn ids_queries_methods_and_bodies_that_are_not_served_never_leave() {
-    let gateway = keeper(|config| {
+    let gateway = with_objects(|config| {
         config["tenants"][1]["endpoints"] = json!(["files"]);
     })
     .await;
@@ -325,7 +325,7 @@ async fn batches_are_refused_where_limits_count_tokens_or_money() {
             json!([{"model": MODEL, "nanodollars_per_day": 1000, "nanodollars_per_month": null}]),
         ),
     ] {
-        let gateway = keeper(|config| config["tenants"][0][place] = limits.clone()).await;
+        let gateway = with_objects(|config| config["tenants"][0][place] = limits.clone()).await;
         let mut client = post_json(&gateway, "/v1/batches", &creation()).await;
         let answer = answer(&mut client).await;
         assert_eq!(
@@ -335,7 +335,7 @@ async fn batches_are_refused_where_limits_count_tokens_or_money() {
         );
     }
     let mut gateway =
-        keeper(|config| config["tenants"][0]["limits"] = json!({"requests_per_minute": 2})).await;
+        with_objects(|config| config["tenants"][0]["limits"] = json!({"requests_per_minute": 2})).await;
     for _ in 0..2 {
         let mut client = post_json(&gateway, "/v1/batches", &creation()).await;
         gateway.upstream.exchange().await.answer(b"{}").await;
@@ -347,7 +347,7 @@ async fn batches_are_refused_where_limits_count_tokens_or_money() {
 
 #[tokio::test]
 async fn a_file_comes_as_it_is_and_piece_by_piece() {
-    let mut gateway = keeper(|_| ()).await;
+    let mut gateway = with_objects(|_| ()).await;
     let mut client = send(&gateway, ACME, "GET /v1/files/file-1/content", "", b"").await;
     let mut exchange = gateway.upstream.exchange().await;
     exchange
@@ -370,7 +370,7 @@ async fn a_file_comes_as_it_is_and_piece_by_piece() {
 
 #[tokio::test]
 async fn a_client_that_leaves_amid_a_file_ends_the_request_upstream() {
-    let mut gateway = keeper(|_| ()).await;
+    let mut gateway = with_objects(|_| ()).await;
     let mut client = send(&gateway, ACME, "GET /v1/files/file-1/content", "", b"").await;
     let mut exchange = gateway.upstream.exchange().await;
     exchange
@@ -386,7 +386,7 @@ async fn a_client_that_leaves_amid_a_file_ends_the_request_upstream() {
 
 #[tokio::test]
 async fn where_rules_have_to_read_answers_neither_files_nor_batches_pass() {
-    let gateway = keeper(|config| config["policy"] = rule("response", "block")).await;
+    let gateway = with_objects(|config| config["policy"] = rule("response", "block")).await;
     let answered = turned_away(&gateway, ACME, "GET /v1/files/file-1/content").await;
     assert_eq!(
         (answered.status, &*answered.code()),
@@ -396,7 +396,7 @@ async fn where_rules_have_to_read_answers_neither_files_nor_batches_pass() {
     assert_eq!(answer_code(&mut client).await, "content_not_inspected");
     assert_eq!(gateway.upstream.requests(), 0);
 
-    let mut gateway = keeper(|config| {
+    let mut gateway = with_objects(|config| {
         config["policy"] = rule("response", "block");
         config["policy"]["mode"] = "dry_run".into();
     })
@@ -430,7 +430,7 @@ async fn files_are_asked_for_over_http_2_as_well() {
 
 #[tokio::test]
 async fn what_a_tenants_own_account_keeps_is_referred_to_by_that_tenant_alone() {
-    let mut gateway = keeper(|_| ()).await;
+    let mut gateway = with_objects(|_| ()).await;
     let body = json!({"model": MODEL, "input": [
         {"role": "user", "content": "Hello"}, {"type": "item_reference", "id": "msg_1"}, {"role": "user", "content": "And?"}]});
     let _client = post_json(&gateway, "/v1/responses", &body).await;

@@ -1,4 +1,4 @@
-//! Salts that are zero against the erasures that a keeper signed.
+//! Salts that are zero against the erasures that the retention job signed.
 
 use super::hold_check::BACKDATED;
 use super::salt_check::SaltFate;
@@ -13,7 +13,7 @@ use std::path::Path;
 const UNEXPLAINED: &str = "salt_erased_unexplained";
 /// An erasure was signed, and salts of it are still there.
 const UNFINISHED: &str = "erasure_unfinished";
-/// An erasure that is none, is not the keeper's or another log's, or is not so.
+/// An erasure that is none, is not by the retention key, or of another log, or is not so.
 const REFUSED: &str = "erasure_refused";
 
 /// An admission, as far as erasures are about it.

@@ -1,4 +1,4 @@
-//! What a keeper signed of holds and their releases.
+//! What the retention job signed of holds and their releases.
 
 use super::scope::Keys;
 use crate::hold_statements;
@@ -6,12 +6,12 @@ use crate::report::{Finding, Verdict};
 use crate::{EvidenceError, ReadStorage};
 use std::path::Path;
 
-/// A file among the hold statements that is none, is not the keeper's or another ledger's.
+/// A file among the hold statements that is none, is not by the retention key, or of another ledger.
 const REFUSED: &str = "hold_statement_refused";
 /// A statement that gives a time before what it speaks of.
 pub(super) const BACKDATED: &str = "statement_backdated";
 
-/// Checks the statements about holds; nothing without the keeper's key and the ledger's.
+/// Checks the statements about holds; nothing without the retention key and the ledger's.
 pub(super) fn check(
     storage: &dyn ReadStorage,
     ledger: &Path,
@@ -33,7 +33,7 @@ pub(super) fn check(
             Ok(_) => continue,
             Err(why) => (
                 REFUSED,
-                format!("no statement of a hold that the keeper signed: {why}"),
+                format!("no statement of a hold that the retention job signed: {why}"),
             ),
         };
         findings.push(Finding {

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use ulid::Ulid;
 
-/// A tombstone that is none, is not the keeper's or another log's, or contradicts what is known of the log.
+/// A tombstone that is none, is not by the retention key, or of another log, or contradicts what is known of the log.
 const REFUSED: &str = "tombstone_refused";
 /// There is a tombstone, and no key to check it with.
 const UNCHECKED: &str = "tombstone_unchecked";
@@ -72,7 +72,7 @@ pub(super) fn check(
         log.find_in(&dir.join(CHECKPOINT), Verdict::Incomplete, message);
     }
     if keys.keeping.is_none() {
-        let message = "it was removed, as a tombstone says; without the keeper's key nobody knows by whom";
+        let message = "it was removed, as a tombstone says; without the retention key nobody knows by whom";
         log.find_named(UNCHECKED, Verdict::Incomplete, message.to_owned());
     }
     if let Some(newest) = backdated {

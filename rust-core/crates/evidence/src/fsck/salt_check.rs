@@ -17,7 +17,7 @@ pub(super) enum SaltFate {
     There,
     /// It is zero.
     Zero,
-    /// The key that it needs was destroyed, as a keeper signed.
+    /// The key that it needs was destroyed, as the retention job signed.
     Shredded,
 }
 

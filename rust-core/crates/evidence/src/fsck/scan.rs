@@ -107,7 +107,7 @@ struct Scan<'k> {
     mirror: bool,
     /// A mirror holds no payloads.
     payloads: Option<PayloadCheck<'k>>,
-    /// Where a keeper's key is known.
+    /// Where a retention key is known.
     erasures: Option<ErasureCheck>,
     signer: Option<VerifyingKey>,
     /// Flaws, each with the largest durable count that a later record states.

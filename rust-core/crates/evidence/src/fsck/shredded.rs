@@ -1,4 +1,4 @@
-//! What a keeper signed of shred keys that were destroyed, and whether they are.
+//! What the retention job signed of shred keys that were destroyed, and whether they are.
 
 use super::scope::Keys;
 use crate::key_destructions::{self, Destroyed, KEY_DESTRUCTIONS};
@@ -6,13 +6,13 @@ use crate::report::{Finding, Verdict};
 use crate::{EvidenceError, ReadStorage};
 use std::path::Path;
 
-/// A file that stands among the destructions and is none, is not the keeper's or another ledger's.
+/// A file that stands among the destructions and is none, is not by the retention key, or of another ledger.
 const REFUSED: &str = "key_destruction_refused";
 /// A destruction was signed, and the key is still there.
 const UNFINISHED: &str = "key_destruction_unfinished";
 
-/// Reads the destructions that the keeper signed; none without the keeper's key and the ledger's, or where salts are not
-/// `wanted`.
+/// Reads the destructions that the retention job signed; none without the retention key and the ledger's, or where
+/// salts are not `wanted`.
 pub(super) fn read(
     storage: &dyn ReadStorage,
     ledger: &Path,
@@ -34,7 +34,7 @@ pub(super) fn read(
         .refused
         .iter()
         .map(|(file, why)| {
-            let message = format!("no destruction of a key that the keeper signed: {why}");
+            let message = format!("no destruction of a key that the retention job signed: {why}");
             found(file, Verdict::Invalid, REFUSED, message)
         })
         .collect();

@@ -8,17 +8,17 @@ use proofgate_upstream::routes::Model;
 use proofgate_upstream::terms::Plan;
 use proofgate_wire::RequestFraming;
 
-/// Whether a tenant with this plan may ask `keeper`, the provider of its objects.
+/// Whether a tenant with this plan may ask `object_provider`, the provider of its objects.
 ///
 /// # Errors
 /// Why not.
 pub(super) fn check(
     asked: Stored,
-    keeper: Option<&Model>,
+    object_provider: Option<&Model>,
     plan: &Plan,
     framing: RequestFraming,
 ) -> Result<(), Rejection> {
-    if keeper.is_none() {
+    if object_provider.is_none() {
         return Err(Rejection::OBJECTS_NOT_CONFIGURED);
     }
     if asked == Stored::BatchCreation && plan.quotas.counts_use() {

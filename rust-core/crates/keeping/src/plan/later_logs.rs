@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 impl ShardPlan<'_> {
     /// Reads on until all exchanges have ended that logs which may go left open: a hold may touch their ends.
     pub(super) fn read_on(&mut self, until: usize) -> Result<(), KeepingError> {
-        if self.plan.keeper.active().next().is_none() {
+        if self.plan.retention.active().next().is_none() {
             return Ok(());
         }
         let mut open = BTreeSet::new();

@@ -1,8 +1,8 @@
-//! A shard of several lives on a simulated disk, and its keeper.
+//! A shard of several lives on a simulated disk, and its retention job.
 #![allow(dead_code, reason = "each test binary uses its part")]
 
 use proofgate_evidence::{HeldCheckpoint, Keys, ReadStorage, Report, Ulid, fsck};
-use proofgate_keeping::{Fate, Keeper, KeepingError, Plan, Planned, Policy, Scope, plan, prune};
+use proofgate_keeping::{Fate, KeepingError, Plan, Planned, Policy, RetentionState, Scope, plan, prune};
 use proofgate_ledger::record::{Analysis, ConfigId};
 use proofgate_ledger::{Justification, SigningKey};
 use proofgate_ledger_testkit::{Worker, vkey};
@@ -34,7 +34,7 @@ pub fn why(reason: &str) -> Justification {
 pub struct Keep {
     pub disk: SimulatedDisk,
     pub state: Memory,
-    pub keeper: Keeper,
+    pub retention: RetentionState,
     pub policy: Policy,
     pub held: Vec<HeldCheckpoint>,
     pub now: u64,
@@ -43,11 +43,12 @@ pub struct Keep {
 impl Keep {
     pub fn of(disk: &SimulatedDisk) -> Self {
         let state = Memory::default();
-        let keeper = Keeper::begin(Arc::new(state.clone()), &vkey(), &keeping_key().verifying_key()).unwrap();
+        let retention =
+            RetentionState::begin(Arc::new(state.clone()), &vkey(), &keeping_key().verifying_key()).unwrap();
         Self {
             disk: disk.clone(),
             state,
-            keeper,
+            retention,
             policy: Policy::new(180, BTreeMap::new()).unwrap(),
             held: Vec::new(),
             now: NOW,
@@ -55,7 +56,7 @@ impl Keep {
     }
 
     pub fn hold(&mut self, scope: Scope) -> u64 {
-        self.keeper.add(None, scope, &why("a case"), 1).unwrap().id
+        self.retention.add(None, scope, &why("a case"), 1).unwrap().id
     }
 
     fn with<T>(&self, act: impl FnOnce(&Plan<'_>) -> T) -> T {
@@ -64,7 +65,7 @@ impl Keep {
             ledger: Path::new("/"),
             key: &key,
             keeping: &keeping,
-            keeper: &self.keeper,
+            retention: &self.retention,
             policy: &self.policy,
             why: &why("the retention of 180 days"),
             held: &self.held,

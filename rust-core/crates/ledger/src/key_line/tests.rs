@@ -145,9 +145,11 @@ fn a_key_file_holds_a_key_and_the_statements_behind_it() {
 
 #[test]
 fn keys_are_apart_only_if_their_lines_are() {
-    let keeper = SigningKey::generate("keeper", [2; 32]).unwrap().verifying_key();
-    assert!(public(1).is_apart_from(&keeper));
+    let retention = SigningKey::generate("retention", [2; 32])
+        .unwrap()
+        .verifying_key();
+    assert!(public(1).is_apart_from(&retention));
     let followed = public(1).with_successions(&[step(1, 2)]).unwrap();
-    assert!(!followed.is_apart_from(&keeper));
-    assert!(!keeper.is_apart_from(&followed));
+    assert!(!followed.is_apart_from(&retention));
+    assert!(!retention.is_apart_from(&followed));
 }

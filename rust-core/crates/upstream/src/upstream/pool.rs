@@ -158,8 +158,8 @@ impl Pool {
     /// Shares it, also with what closes idle connections when sockets are short.
     fn shared(self) -> Rc<Self> {
         let pool = Rc::new(self);
-        let keeper: Weak<Self> = Rc::downgrade(&pool);
-        pool.sockets.ask(keeper);
+        let weak: Weak<Self> = Rc::downgrade(&pool);
+        pool.sockets.ask(weak);
         pool
     }
 

@@ -1,6 +1,6 @@
-"""The keeper: a CronJob that mounts the ledger's volume and a state of its own, and carries out what the
-manifest says of holds and retention. Of a gateway with an auditor, it asks that one whether what it signed is
-in its log, and destroys nothing before.
+"""The retention job: a CronJob that mounts the ledger's volume and a state of its own, and carries out what
+the manifest says of holds and retention. Of a gateway with an auditor, it asks that one whether what it
+signed is in its log, and destroys nothing before.
 
 Never two at once: the next run is left out while one goes on, and an exclusive lock in the state is the last
 fence. A run that ends says in its last words what it did: the pod's status is all that the operator reads.
@@ -26,11 +26,11 @@ from proofgate_operator.build.pods import container_security, pod_security, pull
 from proofgate_operator.build.storage import goes_with_the_gateway, state_claim
 from proofgate_operator.build.worker_config import LEDGER_FOLDER
 
-COMPONENT = "keeper"
-CONTAINER = "keeper"
+COMPONENT = "retention"
+CONTAINER = "retention"
 
-_STATE_FOLDER = "/var/lib/proofgate-keeper"
-_KEY_FOLDER = "/etc/proofgate-keeper"
+_STATE_FOLDER = "/var/lib/proofgate-retention"
+_KEY_FOLDER = "/etc/proofgate-retention"
 _PLAN_FOLDER = "/etc/keeping-plan"
 _PLAN_FILE = "plan.json"
 _REPORT = "/dev/termination-log"
@@ -45,25 +45,25 @@ _GRACE_DAYS = 7
 
 
 def claim_name(gateway: Gateway, keeping: Keeping) -> str:
-    """Return the claim of the keeper's state, whoever makes it."""
-    return keeping.storage.existing_claim or names(gateway).keeper
+    """Return the claim of the retention job's state, whoever makes it."""
+    return keeping.storage.existing_claim or names(gateway).retention
 
 
 def claim(gateway: Gateway, keeping: Keeping) -> Manifest:
-    """Return the claim of the keeper's state."""
-    return state_claim(gateway, names(gateway).keeper, COMPONENT, keeping.storage)
+    """Return the claim of the retention job's state."""
+    return state_claim(gateway, names(gateway).retention, COMPONENT, keeping.storage)
 
 
 def service_account(gateway: Gateway) -> Manifest:
     """Return an account without permissions."""
-    head = child(gateway, "v1", "ServiceAccount", names(gateway).keeper, COMPONENT)
+    head = child(gateway, "v1", "ServiceAccount", names(gateway).retention, COMPONENT)
     return {**head, "automountServiceAccountToken": False}
 
 
 def memory(gateway: Gateway, data: dict[str, str]) -> Manifest:
-    """Return the ConfigMap of what is known of the keeper's state. It stays as long as that does."""
+    """Return the ConfigMap of what is known of the retention job's state. It stays as long as that does."""
     owned = goes_with_the_gateway(gateway)
-    head = child(gateway, "v1", "ConfigMap", names(gateway).keeper, COMPONENT, owned=owned)
+    head = child(gateway, "v1", "ConfigMap", names(gateway).retention, COMPONENT, owned=owned)
     return {**head, "data": data}
 
 
@@ -81,13 +81,13 @@ def _said(keeping: Keeping) -> Manifest:
 
 
 def plan(gateway: Gateway, keeping: Keeping, key: str, known: int | None) -> str:
-    """Return the plan for `proofgate keep`. `key` is the verifying key of the keeper that may carry it out,
-    empty while none may: the Secret is mounted as it is when a run begins. `known` is how many holds the
-    state has had; None: it begins."""
+    """Return the plan for `proofgate retention`. `key` is the verifying key of the retention job that may
+    carry it out, empty while none may: the Secret is mounted as it is when a run begins. `known` is how many
+    holds the state has had; None: it begins."""
     first: Manifest = {"begin": True} if known is None else {"known": known}
     # A worker that runs begins a log at least as often, however idle it is.
     quiet = int(gateway.spec.ledger.rotation.seconds) // _DAY_SECONDS + _GRACE_DAYS
-    whole = {"digest": digest(keeping), "keeper": key, **first, "quietDays": quiet, **_said(keeping)}
+    whole = {"digest": digest(keeping), "retentionKey": key, **first, "quietDays": quiet, **_said(keeping)}
     return json.dumps(whole, sort_keys=True, separators=(",", ":"))
 
 
@@ -101,7 +101,7 @@ def cronjob(
     defaults: Defaults,
     auditor_key: str | None = None,
 ) -> Manifest:
-    """Return the CronJob of the keeper.
+    """Return the CronJob of the retention job.
 
     `ledger_key` is the ledger's verifying key; `key` and `known` are as for `plan`; `suspend` keeps it from
     running. `auditor_key` is the verifying key of the auditor for whose log it waits; None: for none.
@@ -115,7 +115,7 @@ def cronjob(
         "spec": _pod(gateway, keeping, ledger_key, auditor_key, defaults),
     }
     return {
-        **child(gateway, "batch/v1", "CronJob", names(gateway).keeper, COMPONENT),
+        **child(gateway, "batch/v1", "CronJob", names(gateway).retention, COMPONENT),
         "spec": {
             "schedule": keeping.schedule,
             "timeZone": "Etc/UTC",
@@ -167,7 +167,7 @@ def _pod(
     plan_of = {"fieldPath": f"metadata.annotations['{KEEPING_PLAN_ANNOTATION}']"}
     return {
         "restartPolicy": "Never",
-        "serviceAccountName": own.keeper,
+        "serviceAccountName": own.retention,
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
         "securityContext": pod_security(defaults),
@@ -179,7 +179,7 @@ def _pod(
                 "image": defaults.worker_image,
                 "imagePullPolicy": "IfNotPresent",
                 "command": [
-                    *("/opt/proofgate/bin/proofgate", "keep", "--ledger", LEDGER_FOLDER),
+                    *("/opt/proofgate/bin/proofgate", "retention", "--ledger", LEDGER_FOLDER),
                     *("--state", _STATE_FOLDER, "--signing-key", f"{_KEY_FOLDER}/{SIGNING_KEY}"),
                     *("--ledger-key", ledger_key, "--plan", f"{_PLAN_FOLDER}/{_PLAN_FILE}"),
                     *("--report", _REPORT),

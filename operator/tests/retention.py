@@ -1,4 +1,4 @@
-"""A keeper to test with: its key, what its runs say, and how they go on with a state."""
+"""A retention job to test with: its key, what its runs say, and how they go on with a state."""
 
 import itertools
 import json
@@ -12,7 +12,7 @@ Manifest = dict[str, Any]
 
 KEY = SigningKey("keeping.example.com/team/demo", b"\x09" * 32)
 KEEPING: Manifest = {
-    "signingKeySecretRef": {"name": "keeper-key"},
+    "signingKeySecretRef": {"name": "retention-key"},
     "retention": {
         "minimumDays": 30,
         "maximumDays": 365,
@@ -25,19 +25,27 @@ KEEPING: Manifest = {
 }
 LABELS = {
     "app.kubernetes.io/name": "proofgate",
-    "app.kubernetes.io/component": "keeper",
+    "app.kubernetes.io/component": "retention",
     "app.kubernetes.io/managed-by": "proofgate-operator",
     "proofgate.dev/gateway": "demo",
 }
 
 
 def key_secret(key: LedgerKey = KEY) -> Manifest:
-    return secret("keeper-key", signing_key=key.signing_text)
+    return secret("retention-key", signing_key=key.signing_text)
 
 
 def report(**changes: Any) -> Manifest:
     """What a run says that did all of it."""
-    said = {"v": 1, "plan": "ab12", "keeper": KEY.name, "result": "ok", "holds": 1, "known": 2, "removed": 3}
+    said = {
+        "v": 1,
+        "plan": "ab12",
+        "retentionKeyName": KEY.name,
+        "result": "ok",
+        "holds": 1,
+        "known": 2,
+        "removed": 3,
+    }
     return {
         **said,
         "removedNow": 1,
@@ -60,15 +68,15 @@ def run(words: str, day: int = 1, exit_code: int = 0, number: int = 0) -> Manife
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {
-            "name": f"demo-keeper-{day}-{number}",
+            "name": f"demo-retention-{day}-{number}",
             "namespace": NAMESPACE,
             "labels": LABELS,
             "creationTimestamp": f"2026-12-{day:02d}T02:30:00Z",
-            "ownerReferences": [{"kind": "Job", "name": f"demo-keeper-{day}", "controller": True}],
+            "ownerReferences": [{"kind": "Job", "name": f"demo-retention-{day}", "controller": True}],
         },
         "status": {
             "phase": "Succeeded" if exit_code == 0 else "Failed",
-            "containerStatuses": [{"name": "keeper", "state": {"terminated": terminated}}],
+            "containerStatuses": [{"name": "retention", "state": {"terminated": terminated}}],
         },
     }
 
@@ -79,8 +87,8 @@ def said(day: int = 1, exit_code: int = 0, **changes: Any) -> Manifest:
 
 
 class State:
-    """The keeper's state, and how a run goes on with it by the plan that its pod has, as `proofgate keep`
-    does."""
+    """The retention job's state, and how a run goes on with it by the plan that its pod has, as `proofgate
+    retention` does."""
 
     def __init__(self) -> None:
         #: Holds that it has had; None for a state that is not there.
@@ -95,7 +103,7 @@ class State:
             return None
         template = cronjob["spec"]["jobTemplate"]["spec"]["template"]
         plan = json.loads(template["metadata"]["annotations"][KEEPING_PLAN_ANNOTATION])
-        assert plan["keeper"] == KEY.verifying_text, "another key changes nothing"
+        assert plan["retentionKey"] == KEY.verifying_text, "another key changes nothing"
         day = next(self._days)
         lost = {"holds": None, "known": None, "message": "it is not there"}
         bare = {name: value for name, value in report(**lost).items() if value is not None}

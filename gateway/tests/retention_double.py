@@ -1,4 +1,4 @@
-"""A keeper as the core has it, whose state is a file, and of whose ledger one log may go."""
+"""A retention job as the core has it, whose state is a file, and of whose ledger one log may go."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ STAYS = LOG | {
 }
 
 
-class Keeper:
+class RetentionState:
     #: The arguments of the last `prune` and of the last `erase`.
     pruned: tuple[Any, ...] = ()
     erased: tuple[Any, ...] = ()
@@ -48,11 +48,15 @@ class Keeper:
         self._file = Path(state) / "holds"
         if begin is not None:
             if self._file.exists():
-                raise failure(_core.KeepingError, "there is a keeper's state already", "keeping_state_exists")
+                raise failure(
+                    _core.KeepingError, "there is a retention job's state already", "keeping_state_exists"
+                )
             self._file.parent.mkdir(exist_ok=True)
             self._write([])
         if not self._file.exists():
-            raise failure(_core.KeepingError, "the keeper's state is not there", "keeping_state_missing")
+            raise failure(
+                _core.KeepingError, "the retention job's state is not there", "keeping_state_missing"
+            )
 
     def _write(self, holds: list[dict[str, Any]]) -> None:
         self._file.write_text(json.dumps(holds))
@@ -73,7 +77,7 @@ class Keeper:
     def state_holds(self, ledger: str, ledger_key: str, signing_key: str, now_us: int) -> int:
         assert signing_key.startswith("PRIVATE+KEY+")
         assert now_us > 0
-        Keeper.stated = (ledger, ledger_key)
+        RetentionState.stated = (ledger, ledger_key)
         return len(json.loads(self.holds()))
 
     def release_hold(self, number: int, why: tuple[str, str, str | None], now_us: int) -> str:
@@ -100,10 +104,10 @@ class Keeper:
     ) -> str:
         assert signing_key.startswith("PRIVATE+KEY+")
         assert now_us > 0
-        Keeper.anchored = anchored
-        Keeper.pruned = (ledger, ledger_key, days, tenant_days, why, against, carry_out)
-        if anchored is not None and Keeper.tombstone and Keeper.tombstone not in anchored:
-            return json.dumps([LOG | _waits(Keeper.tombstone), STAYS])
+        RetentionState.anchored = anchored
+        RetentionState.pruned = (ledger, ledger_key, days, tenant_days, why, against, carry_out)
+        if anchored is not None and RetentionState.tombstone and RetentionState.tombstone not in anchored:
+            return json.dumps([LOG | _waits(RetentionState.tombstone), STAYS])
         return json.dumps(
             [LOG, STAYS, LOG | {"action": "finish", "left": ["salts"]}, LOG | {"action": "removed"}]
         )
@@ -123,8 +127,8 @@ class Keeper:
     ) -> str:
         assert signing_key.startswith("PRIVATE+KEY+")
         assert now_us > 0
-        Keeper.anchored = anchored
-        Keeper.erased = (ledger, ledger_key, exchange, tenant, policy, why, carry_out)
+        RetentionState.anchored = anchored
+        RetentionState.erased = (ledger, ledger_key, exchange, tenant, policy, why, carry_out)
         log = {
             "origin": "a/0/X",
             "dir": "ledger/0/X",
@@ -133,8 +137,8 @@ class Keeper:
             "exchanges": 3,
             "reasons": [],
         }
-        if anchored is not None and Keeper.erasure and Keeper.erasure not in anchored:
-            return json.dumps([log | _waits(Keeper.erasure)])
+        if anchored is not None and RetentionState.erasure and RetentionState.erasure not in anchored:
+            return json.dumps([log | _waits(RetentionState.erasure)])
         if exchange is not None:
             return json.dumps([log | {"exchanges": 1}])
         return json.dumps(
@@ -157,10 +161,10 @@ class Keeper:
     ) -> str:
         assert signing_key.startswith("PRIVATE+KEY+")
         assert now_us > 0
-        Keeper.anchored = anchored
-        Keeper.shreds.append((ledger, ledger_key, tenant, only, there, policy, why, carry_out))
+        RetentionState.anchored = anchored
+        RetentionState.shreds.append((ledger, ledger_key, tenant, only, there, policy, why, carry_out))
         keys = sorted({*(only or ()), *(key for key in there if only is None or key in only)})
-        held = Keeper.held.get(ledger, set())
+        held = RetentionState.held.get(ledger, set())
         return json.dumps(
             [
                 {"key": key, "exchanges": self.exchanges, "action": "stay", "reasons": STAYS["reasons"]}

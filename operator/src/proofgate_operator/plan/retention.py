@@ -1,4 +1,5 @@
-"""The keeper that a gateway shall have: what is made for it, when it may run, and what is known of its state.
+"""The retention job that a gateway shall have: what is made for it, when it may run, and what is known of its
+state.
 
 How many holds the state has had is remembered off its volume, as the auditor's heads are: while nothing is
 known a state is begun, and later one that is not there, or has fewer, stops everything. How many of them
@@ -11,7 +12,7 @@ from dataclasses import replace
 
 from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.api.volume import RetainPolicy
-from proofgate_operator.build import keeper
+from proofgate_operator.build import retention
 from proofgate_operator.build.auditor import held_entry
 from proofgate_operator.build.ledger_key import LedgerKey
 from proofgate_operator.build.naming import Defaults, Manifest, names
@@ -24,32 +25,32 @@ from proofgate_operator.plan.ownership import Ownership, classify, of_a_predeces
 from proofgate_operator.plan.problems import Fault
 from proofgate_operator.plan.rfc3339 import seconds_of
 
-#: Ends the entry beside a keeper's own: how many of its holds hold, by its newest run that said so.
+#: Ends the entry beside a retention job's own: how many of its holds hold, by its newest run that said so.
 _STANDING = ".holds"
 _POLICY = "spec.ledger.volume.retainPolicy"
 
 
-def keeper_manifests(
+def retention_manifests(
     gateway: Gateway, seen: Observed, configuration: Configuration, defaults: Defaults
 ) -> Iterator[Manifest]:
-    """Yield what a keeper needs besides its network policy, in the order of applying.
+    """Yield what the retention job needs besides its network policy, in the order of applying.
 
     Without a key of the ledger that can be used, one that is there goes on as it is. The claim of one that is
     gone follows the retain policy all the same.
     """
     wanted = gateway.spec.keeping
-    own, key, ledger = names(gateway).keeper, configuration.keeper_key, configuration.verifying_key
+    own, key, ledger = names(gateway).retention, configuration.retention_key, configuration.verifying_key
     data = memory(gateway, seen, key)
     if data:
-        yield keeper.memory(gateway, data)
+        yield retention.memory(gateway, data)
     if wanted is None:
         live = seen.child("PersistentVolumeClaim", own)
         if live is not None:
-            yield kept_state_claim(gateway, keeper.COMPONENT, live)
+            yield kept_state_claim(gateway, retention.COMPONENT, live)
         return
-    yield keeper.service_account(gateway)
+    yield retention.service_account(gateway)
     if wanted.storage.existing_claim is None:
-        yield keeper.claim(gateway, wanted)
+        yield retention.claim(gateway, wanted)
     if key and ledger:
         waits = waits_for_auditor(gateway, seen, configuration)
         # A run begins also while nobody suspends it: by hand, or while no operator is there.
@@ -58,7 +59,7 @@ def keeper_manifests(
         # Named by the key alone: of an auditor that cannot be asked, nothing that waits for it is destroyed.
         waited = configuration.auditor_key
         anchor = waited.verifying_file if gateway.auditor is not None and waited is not None else None
-        yield keeper.cronjob(gateway, wanted, ledger, signer, known, suspend, defaults, anchor)
+        yield retention.cronjob(gateway, wanted, ledger, signer, known, suspend, defaults, anchor)
 
 
 def waits_for_auditor(gateway: Gateway, seen: Observed, configuration: Configuration) -> bool:
@@ -82,24 +83,24 @@ def _knows(pod: Manifest, key: str) -> bool:
 
 
 def known_holds(gateway: Gateway, seen: Observed, key: LedgerKey) -> int | None:
-    """Return how many holds the state of this key's keeper has had; None while nothing is known of one."""
+    """Return how many holds the state of this retention key has had; None while nothing is known of one."""
     noted = memory(gateway, seen, key).get(held_entry(key.name))
     return int(noted) if noted is not None else None
 
 
 def memory(gateway: Gateway, seen: Observed, key: LedgerKey | None) -> dict[str, str]:
-    """Return what is to be remembered, by keeper, beside what is remembered already. Without a key it is that
-    of the keeper in the status."""
-    live = seen.child("ConfigMap", names(gateway).keeper)
+    """Return what is to be remembered, by retention key, beside what is remembered already. Without a key it
+    is that of the retention job in the status."""
+    live = seen.child("ConfigMap", names(gateway).retention)
     usable = classify(gateway, live) is Ownership.OURS and live is not None
     data = dict(live.get("data") or {}) if usable and live and not of_a_predecessor(gateway, live) else {}
-    name = key.name if key else str(seen.kept.get("keeper", ""))
+    name = key.name if key else str(seen.kept.get("retentionKeyName", ""))
     if not name:
         return data
-    entry, status = held_entry(name), seen.kept if seen.kept.get("keeper") == name else {}
+    entry, status = held_entry(name), seen.kept if seen.kept.get("retentionKeyName") == name else {}
     # What somebody wrote there is none of ours, and no reason to begin.
     before = _number(data.get(entry)) if entry in data else None
-    told = [run.known for run in keeping_runs.ended(seen.keeper_pods, name)]
+    told = [run.known for run in keeping_runs.ended(seen.retention_pods, name)]
     known = [number for number in (before, status.get("knownHolds"), *told) if number is not None]
     if known:
         data[entry] = str(max(known))
@@ -110,22 +111,22 @@ def memory(gateway: Gateway, seen: Observed, key: LedgerKey | None) -> dict[str,
 
 
 def _standing(seen: Observed, name: str, status: Manifest, data: dict[str, str]) -> int:
-    """Return how many holds of this keeper hold by its newest run that said so. Where none has, as many as
-    there ever were, and a run that said nothing, or goes on, may have brought in what it was to."""
+    """Return how many holds of this retention key hold by its newest run that said so. Where none has, as
+    many as there ever were, and a run that said nothing, or goes on, may have brought in what it was to."""
     entry = held_entry(name)
     noted = data.get(f"{entry}{_STANDING}")
     told = [] if noted is None else [_number(noted)]
     count = max([*told, *([status["holds"]] if "holds" in status else [])], default=_number(data.get(entry)))
     last = seconds_of(status.get("lastRunTime")) or 0.0
-    for run in keeping_runs.ended(seen.keeper_pods, name):
+    for run in keeping_runs.ended(seen.retention_pods, name):
         # Of those before the last one, the pods may be gone.
         if run.began >= last:
             count = max(count, run.planned) if run.holds is None else run.holds
-    return max(count, *map(keeping_runs.planned_holds, keeping_runs.silent(seen.keeper_pods, last)), 0)
+    return max(count, *map(keeping_runs.planned_holds, keeping_runs.silent(seen.retention_pods, last)), 0)
 
 
 def holds_stand(gateway: Gateway, seen: Observed, key: LedgerKey | None) -> bool:
-    """Return whether anything may be held, by any keeper that there was, or is to be."""
+    """Return whether anything may be held, by any retention key that there was, or is to be."""
     wanted = gateway.spec.keeping
     if wanted is not None and any(hold.released is None for hold in wanted.holds):
         return True
@@ -138,10 +139,11 @@ def retaining(
 ) -> tuple[Gateway, Configuration]:
     """Return the gateway with what it is made of: while holds stand, nothing that they hold goes with it,
     whatever its retain policy says, and a fault tells."""
-    if not goes_with_the_gateway(gateway) or not holds_stand(gateway, seen, configuration.keeper_key):
+    if not goes_with_the_gateway(gateway) or not holds_stand(gateway, seen, configuration.retention_key):
         return gateway, configuration
     message = (
-        f"{_POLICY} is Delete, and holds hold: the ledger and the keeper's state stay when the gateway goes,"
+        f"{_POLICY} is Delete, and holds hold: the ledger and the retention job's state stay when the "
+        f"gateway goes,"
         " as with Retain. Say Retain, or release what holds: see status.keeping"
     )
     spec = gateway.spec
@@ -157,7 +159,7 @@ def _number(text: str | None) -> int:
 
 
 def is_to_go(gateway: Gateway, seen: Observed, configuration: Configuration) -> bool:
-    """Return whether a keeper is there that is not to run: the gateway is to have none, or something is wrong
-    with its key. Its state and its holds stay."""
-    live = seen.child("CronJob", names(gateway).keeper)
-    return configuration.keeper_key is None and classify(gateway, live) is Ownership.OURS
+    """Return whether a retention job is there that is not to run: the gateway is to have none, or something
+    is wrong with its key. Its state and its holds stay."""
+    live = seen.child("CronJob", names(gateway).retention)
+    return configuration.retention_key is None and classify(gateway, live) is Ownership.OURS

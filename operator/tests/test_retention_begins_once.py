@@ -1,4 +1,4 @@
-"""A keeper over time: its state is begun once, wherever the operator is killed."""
+"""A retention job over time: its state is begun once, wherever the operator is killed."""
 
 import contextlib
 import copy
@@ -8,12 +8,12 @@ from tests.auditing import AUDITOR, Asked, reconcile_with
 from tests.auditing import key_secret as auditors_secret
 from tests.fake_cluster import FakeCluster, Killed
 from tests.gateways import NAMESPACE
-from tests.keepers import KEEPING, State, key_secret
+from tests.retention import KEEPING, State, key_secret
 from tests.test_convergence import comparable, new_cluster
 from tests.test_faults import mortal
 
-JOB = ("CronJob", NAMESPACE, "demo-keeper")
-KNOWN = ("ConfigMap", NAMESPACE, "demo-keeper")
+JOB = ("CronJob", NAMESPACE, "demo-retention")
+KNOWN = ("ConfigMap", NAMESPACE, "demo-retention")
 
 
 def kept_cluster(**changes: Any) -> FakeCluster:
@@ -24,7 +24,7 @@ def kept_cluster(**changes: Any) -> FakeCluster:
 
 
 def settle_with(cluster: FakeCluster, state: State) -> None:
-    """Reconcile while the keeper runs each night, until nothing is written but the status."""
+    """Reconcile while the retention job runs each night, until nothing is written but the status."""
     quiet = 0
     for _ in range(100):
         written = len(cluster.writes)
@@ -33,7 +33,7 @@ def settle_with(cluster: FakeCluster, state: State) -> None:
         give_pods_their_template(cluster)
         pod = state.run(cluster.objects.get(JOB))
         if pod is not None:
-            for key in [key for key in cluster.objects if key[0] == "Pod" and "demo-keeper" in key[2]]:
+            for key in [key for key in cluster.objects if key[0] == "Pod" and "demo-retention" in key[2]]:
                 del cluster.objects[key]
             cluster.put(pod)
         news = [write for write in cluster.writes[written:] if "status" not in write]
@@ -62,7 +62,7 @@ def test_a_state_is_begun_once_and_one_that_is_lost_later_is_no_beginning() -> N
     assert (state.beginnings, kept(cluster)) == (1, ("True", "Kept"))
     state.holds = None
     for _ in range(3):
-        cluster.put(state.run(cluster.find("CronJob", "demo-keeper")) or {})
+        cluster.put(state.run(cluster.find("CronJob", "demo-retention")) or {})
         reconcile_with(cluster, Asked())
     assert (state.beginnings, kept(cluster)) == (1, ("False", "StateLost"))
 
@@ -102,7 +102,7 @@ def test_at_a_gateway_at_rest_a_run_writes_the_status_and_nothing_else() -> None
     cluster, state = kept_cluster(), State()
     settle_with(cluster, state)
     written = len(cluster.writes)
-    cluster.put(state.run(cluster.find("CronJob", "demo-keeper")) or {})
+    cluster.put(state.run(cluster.find("CronJob", "demo-retention")) or {})
     reconcile_with(cluster, Asked())
     reconcile_with(cluster, Asked())
     assert cluster.writes[written:] == ["PATCH GovernanceGateway demo/status"]

@@ -1,4 +1,5 @@
-//! The keeper's state: whose it is, and the holds. Nothing else knows them, so a state that cannot be read holds everything.
+//! The retention job's state: whose it is, and the holds. Nothing else knows them, so a state that cannot be read holds
+//! everything.
 
 use crate::KeepingError;
 use crate::anchors::{Anchors, anchored_releases};
@@ -12,7 +13,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// Whose state it is; written last.
-const IDENTITY: &str = "keeper";
+const IDENTITY: &str = "retention";
 const HOLDS: &str = "holds";
 const VERSION: u32 = 1;
 
@@ -22,8 +23,8 @@ struct Identity {
     v: u32,
     /// The ledger's verifying key.
     ledger: String,
-    /// The keeper's.
-    keeper: String,
+    /// The retention key.
+    retention_key: String,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -34,7 +35,7 @@ struct Holds {
 }
 
 /// Keeps the holds of one ledger.
-pub struct Keeper {
+pub struct RetentionState {
     state: Arc<dyn StateStorage>,
     identity: Identity,
     holds: Holds,
@@ -44,16 +45,16 @@ pub struct Keeper {
     unanchored: BTreeSet<u64>,
 }
 
-impl std::fmt::Debug for Keeper {
+impl std::fmt::Debug for RetentionState {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.debug_struct("Keeper")
+        out.debug_struct("RetentionState")
             .field("identity", &self.identity)
             .field("holds", &self.holds)
             .finish_non_exhaustive()
     }
 }
 
-impl Keeper {
+impl RetentionState {
     /// Begins with an empty state, for a ledger and the key that is to sign what goes of it.
     ///
     /// # Errors
@@ -73,12 +74,12 @@ impl Keeper {
         if held || read(&*state, IDENTITY)?.is_some() {
             return Err(KeepingError::StateExists);
         }
-        let keeper = Self {
+        let retention = Self {
             state,
             identity: Identity {
                 v: VERSION,
                 ledger: ledger.to_text(),
-                keeper: keeping.to_text(),
+                retention_key: keeping.to_text(),
             },
             holds: Holds {
                 v: VERSION,
@@ -87,9 +88,9 @@ impl Keeper {
             anchors: None,
             unanchored: BTreeSet::new(),
         };
-        keeper.save(&keeper.holds)?;
-        write(&*keeper.state, IDENTITY, &keeper.identity)?;
-        Ok(keeper)
+        retention.save(&retention.holds)?;
+        write(&*retention.state, IDENTITY, &retention.identity)?;
+        Ok(retention)
     }
 
     /// Goes on with a state.
@@ -122,8 +123,8 @@ impl Keeper {
         })
     }
 
-    /// Refuses the state of another ledger or of another keeper; a key that follows the one with which it was begun is the
-    /// same keeper's.
+    /// Refuses the state of another ledger or of another retention job; a key that follows the one with which it was
+    /// begun is the same retention job's.
     ///
     /// # Errors
     /// [`KeepingError::StateCorrupt`]; [`KeepingError::Key`].
@@ -136,12 +137,17 @@ impl Keeper {
         let known = |text: &str| {
             VerifyingKey::from_text(text).map_err(|error| KeepingError::corrupt(IDENTITY, error))
         };
-        if is_of(&known(&self.identity.ledger)?, ledger) && is_of(&known(&self.identity.keeper)?, &keeping) {
+        if is_of(&known(&self.identity.ledger)?, ledger)
+            && is_of(&known(&self.identity.retention_key)?, &keeping)
+        {
             return Ok(());
         }
         Err(KeepingError::corrupt(
             IDENTITY,
-            format!("it is of {} for {}", self.identity.keeper, self.identity.ledger),
+            format!(
+                "it is of {} for {}",
+                self.identity.retention_key, self.identity.ledger
+            ),
         ))
     }
 
@@ -278,7 +284,7 @@ fn require_apart(ledger: &VerifyingKey, keeping: &VerifyingKey) -> Result<(), Ke
     match ledger.is_apart_from(keeping) {
         true => Ok(()),
         false => Err(KeepingError::Key(format!(
-            "the keeper's key is named {}, and the ledger's {}: make one of its own for the keeper, whose name neither is the ledger's nor stands above or below it",
+            "the retention key is named {}, and the ledger's {}: make one of its own for the retention job, whose name neither is the ledger's nor stands above or below it",
             keeping.name(),
             ledger.name()
         ))),

@@ -1,4 +1,4 @@
-"""The command `keep`: carries out a plan of holds and retention, as often as it is run.
+"""The command `retention`: carries out a plan of holds and retention, as often as it is run.
 
 Each step is on the disk before the next one begins, and all are taken anew from what is there: whatever cuts
 a run short, the next one finishes it.
@@ -46,11 +46,11 @@ _DAY = 86_400_000_000
 #: The folder of a log is named by a ULID, whose first ten characters are milliseconds (github.com/ulid/spec).
 _INCARNATION = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}")
 _CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
-#: What a keeper leaves in a ledger.
+#: What the retention job leaves in a ledger.
 _TRACES = ("*/*/tombstone", "*/*/erasures", "key-destructions/*.note", "hold-statements/*.note")
 
 
-class KeepError(Exception):
+class RetentionError(Exception):
     """Nothing is removed or erased; `code` is why."""
 
     def __init__(self, message: str, code: str) -> None:
@@ -63,7 +63,7 @@ class Report:
     """What a run did, and what it found. Numbers of the state are None until it has been read."""
 
     plan: str = ""
-    keeper: str = ""
+    retention_key_name: str = ""
     result: str = "ok"
     message: str = ""
     holds: int | None = None
@@ -82,8 +82,8 @@ class Report:
     def summary(self) -> dict[str, Any]:
         """What fits into a container's last words: no list is longer than its bound."""
         found: dict[str, Any] = {"v": _VERSION, "plan": self.plan[:64], "result": self.result}
-        if self.keeper:
-            found["keeper"] = self.keeper[:_MAX_MESSAGE]
+        if self.retention_key_name:
+            found["retentionKeyName"] = self.retention_key_name[:_MAX_MESSAGE]
         if self.anchor:
             found["anchor"] = self.anchor
         if self.message:
@@ -117,7 +117,7 @@ class Report:
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     """Adds the command; `command` makes one."""
     parser = command(
-        "keep",
+        "retention",
         run,
         "carry out a plan of holds and retention",
         "Adds the plan's holds to the state. Then removes logs and erases salts whose retention "
@@ -174,7 +174,7 @@ def _carried_out(options: argparse.Namespace, report: Report) -> int:
         # The text of a key is not in it.
         report.result, report.message = "usage", str(error)
         return fail(str(error), EXIT_USAGE)
-    except (KeepError, AnchorsError, _core.ProofgateError) as error:
+    except (RetentionError, AnchorsError, _core.ProofgateError) as error:
         report.result, report.message = error.code, str(error)
         return fail(f"{error} [{error.code}]", EXIT_FAILED)
     except OSError as error:
@@ -192,31 +192,31 @@ def _keep(options: argparse.Namespace, report: Report) -> None:
     key = evidence.read_verifying_key(options.ledger_key)
     signing = arguments.signing_key(options.signing_key)
     own = _core.verifying_key(signing.strip())
-    report.keeper = own.partition("+")[0]
+    report.retention_key_name = own.partition("+")[0]
     _require_key(plan, own)
-    keeper = _opened(options, plan, key, signing)
-    if keeper is None:
+    retention = _opened(options, plan, key, signing)
+    if retention is None:
         report.message = "there is no state yet, and one would be created"
         return
-    state = json.loads(keeper.holds())
+    state = json.loads(retention.holds())
     if plan.known is not None and len(state) < plan.known:
-        raise KeepError(
+        raise RetentionError(
             f"the state has had {plan.known} holds and has {len(state)}: it was set back, so nothing is "
             "removed or erased. Put the newest one back",
             "keeping_state_set_back",
         )
     changes = plans.changes(plan.holds, state)
     if not options.dry_run:
-        _bring_in(keeper, changes, author)
-        state = json.loads(keeper.holds())
+        _bring_in(retention, changes, author)
+        state = json.loads(retention.holds())
     report.known, report.holds = len(state), sum("released" not in hold for hold in state)
     report.outside, report.changed = changes.outside, changes.changed
-    kept = KeptLedger(options.ledger, key, signing, keeper)
+    kept = KeptLedger(options.ledger, key, signing, retention)
     if not options.dry_run:
         # Also where nothing goes: that they hold is known outside the state from then on.
         kept.state_holds()
     if changes.changed:
-        raise KeepError(
+        raise RetentionError(
             f"{', '.join(changes.changed)}: holds of this name are about something else. They hold on, and "
             "nothing is removed or erased: give what they are about again, or another name",
             "hold_changed",
@@ -254,20 +254,22 @@ def _carry_out_once_anchored(
 
 def _require_key(plan: KeepingPlan, own: str) -> None:
     """Refuses another key than the plan's: an auditor that does not know it takes removals for losses."""
-    if plan.keeper not in (None, own):
-        raise KeepError(
+    if plan.retention_key not in (None, own):
+        raise RetentionError(
             "nothing is held, removed or erased before the plan names the key that is here: it is for "
-            f"{plan.keeper or 'nobody yet'}, and this is {own}",
-            "keeper_key_differs",
+            f"{plan.retention_key or 'nobody yet'}, and this is {own}",
+            "retention_key_differs",
         )
 
 
-def _opened(options: argparse.Namespace, plan: KeepingPlan, key: str, signing: str) -> _core.Keeper | None:
-    """The keeper. None is one that would be begun."""
+def _opened(
+    options: argparse.Namespace, plan: KeepingPlan, key: str, signing: str
+) -> _core.RetentionState | None:
+    """The state. None is one that would be begun."""
     arguments.require_apart(options.state, options.ledger)
     if options.state.is_dir():
         try:
-            return _core.Keeper(str(options.state))
+            return _core.RetentionState(str(options.state))
         except _core.KeepingError as error:
             if error.code != "keeping_state_missing":
                 raise
@@ -275,18 +277,19 @@ def _opened(options: argparse.Namespace, plan: KeepingPlan, key: str, signing: s
     if trace := next(_traces(options.ledger), None):
         lost = f"{trace} shows that there was one"
     if lost:
-        raise KeepError(
-            f"the keeper's state is not there, and {lost}: holds may have been in it, so nothing is removed "
+        raise RetentionError(
+            f"the retention job's state is not there, and {lost}: holds may have been in it, so nothing is "
+            f"removed "
             "or erased. Put it back",
             "keeping_state_missing",
         )
     if options.dry_run:
         return None
-    return _core.Keeper(str(options.state), (key, _core.verifying_key(signing.strip())))
+    return _core.RetentionState(str(options.state), (key, _core.verifying_key(signing.strip())))
 
 
 def _traces(ledger: Path) -> Iterator[Path]:
-    """What a keeper did in this ledger, whoever it was."""
+    """What the retention job did in this ledger, whoever it was."""
     for name in _TRACES:
         yield from ledger.glob(name)
 
@@ -298,7 +301,7 @@ def _require_clock(ledger: Path, plan: KeepingPlan) -> None:
         return
     quiet = (arguments.now() - max(began)) // _DAY
     if quiet > plan.quiet_days:
-        raise KeepError(
+        raise RetentionError(
             f"the newest log began {quiet} days ago, and workers begin one within {plan.quiet_days}: "
             "this clock is wrong, or none runs. Nothing is removed or erased",
             "clock_doubtful",
@@ -313,20 +316,20 @@ def _began(incarnation: str) -> int:
     return milliseconds * 1000
 
 
-def _bring_in(keeper: _core.Keeper, changes: Changes, author: str) -> None:
+def _bring_in(retention: _core.RetentionState, changes: Changes, author: str) -> None:
     """What is to be held first: whatever cuts this short has released too little, and never too much."""
     for hold in changes.add:
         why = arguments.Why(author, hold.reason, hold.reference)
-        keeper.add_hold(json.dumps(hold.scope), why, arguments.now(), hold.name)
+        retention.add_hold(json.dumps(hold.scope), why, arguments.now(), hold.name)
     if not changes.changed:
         for number, reason in changes.release:
-            keeper.release_hold(number, arguments.Why(author, reason), arguments.now())
+            retention.release_hold(number, arguments.Why(author, reason), arguments.now())
 
 
 def _carry_out(kept: KeptLedger, plan: KeepingPlan, author: str, report: Report, *, carry_out: bool) -> None:
     """Removes and erases. What a hold, or anything else, keeps is told by reason."""
     overdue: Counter[str] = Counter()
-    # It is signed with each: where nothing was waited for, the time is the keeper's word alone.
+    # It is signed with each: where nothing was waited for, the time is the retention job's word alone.
     without = " (no anchor)" if report.anchor == _NO_ANCHOR else ""
     if plan.removal is not None:
         days, minimums = plan.removal

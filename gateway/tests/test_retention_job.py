@@ -1,4 +1,4 @@
-"""The command `keep`: what a plan makes of the state, and when nothing may go."""
+"""The command `retention`: what a plan makes of the state, and when nothing may go."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from keeper_double import LOG, STAYS, Keeper
-from signing import KEEPER, VKEY, Key
+from retention_double import LOG, STAYS, RetentionState
+from signing import RETENTION_KEY, VKEY, Key
 
 from proofgate import evidence
 from proofgate.cli import main
-from proofgate.keeping import arguments, keep, plans
+from proofgate.keeping import arguments, plans, retention_job
 
-pytestmark = pytest.mark.usefixtures("fake_keeper")
+pytestmark = pytest.mark.usefixtures("fake_retention_state")
 
-SIGNING_KEY = KEEPER.signing
+SIGNING_KEY = RETENTION_KEY.signing
 DAY = 86_400_000_000
 CASE: dict[str, Any] = {"name": "case", "tenant": "acme", "since": "2026-01-01", "reason": "litigation"}
 
@@ -30,7 +30,7 @@ def author(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Place:
-    """A ledger, a keeper's key, and a state that is not there yet."""
+    """A ledger, a retention key, and a state that is not there yet."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -43,7 +43,7 @@ class Place:
         where = ("--ledger", "ledger", "--state", "state", "--signing-key", "key", "--plan", "plan")
         named = [part if part.startswith("--") else str(self.folder / part) for part in where]
         out = self.folder / "report"
-        code = main(["keep", *named, "--ledger-key", VKEY, "--report", str(out), *more])
+        code = main(["retention", *named, "--ledger-key", VKEY, "--report", str(out), *more])
         report: dict[str, Any] = json.loads(out.read_text())
         return code, report
 
@@ -54,19 +54,19 @@ class Place:
 
 def pruned() -> tuple[Any, ...]:
     """What the core was asked for last."""
-    return Keeper.pruned
+    return RetentionState.pruned
 
 
 @pytest.fixture
 def place(tmp_path: Path) -> Place:
-    Keeper.pruned = Keeper.erased = ()
+    RetentionState.pruned = RetentionState.erased = ()
     return Place(tmp_path)
 
 
 def test_the_first_run_begins_and_a_state_that_is_lost_later_stops_everything(place: Place) -> None:
     retention = {"maximumDays": 180}
     assert place.keep(begin=True, retention=retention)[0] == 0
-    assert Keeper.pruned[2:] == (
+    assert RetentionState.pruned[2:] == (
         180,
         {},
         ("officer", "the retention of 180 days (no anchor)", None),
@@ -74,13 +74,13 @@ def test_the_first_run_begins_and_a_state_that_is_lost_later_stops_everything(pl
         True,
     )
     (place.folder / "state" / "holds").unlink()
-    Keeper.pruned = ()
+    RetentionState.pruned = ()
     code, report = place.keep(known=0, retention=retention)
     assert (code, report["result"], "known" in report) == (1, "keeping_state_missing", False)
     (place.folder / "state").rmdir()
     assert place.keep(known=0, retention=retention)[1]["result"] == "keeping_state_missing"
     assert not (place.folder / "state").exists(), "nor is one made"
-    assert Keeper.pruned == ()
+    assert RetentionState.pruned == ()
 
 
 @pytest.mark.parametrize("trace", ["tombstone", "erasures", "../../key-destructions/00.note"])
@@ -90,7 +90,7 @@ def test_where_something_was_removed_or_erased_already_nothing_begins(place: Pla
     code, report = place.keep(begin=True, retention={"maximumDays": 1})
     assert (code, report["result"]) == (1, "keeping_state_missing")
     assert Path(trace).name in report["message"]
-    assert Keeper.pruned == ()
+    assert RetentionState.pruned == ()
     assert not (place.folder / "state").exists()
 
 
@@ -98,29 +98,29 @@ def test_a_state_that_was_set_back_stops_everything(place: Place) -> None:
     assert place.keep(begin=True, holds=[CASE])[1]["known"] == 1
     code, report = place.keep(known=2, holds=[CASE], retention={"maximumDays": 1})
     assert (code, report["result"]) == (1, "keeping_state_set_back")
-    assert Keeper.pruned == ()
+    assert RetentionState.pruned == ()
 
 
 def test_a_plan_for_another_key_changes_nothing(place: Place) -> None:
-    next_key = Key(KEEPER.name, bytes([6]) * 32)
-    own, successor = KEEPER.verifying, next_key.verifying
+    next_key = Key(RETENTION_KEY.name, bytes([6]) * 32)
+    own, successor = RETENTION_KEY.verifying, next_key.verifying
     retention = {"maximumDays": 1, "tenants": [{"name": "acme", "maximumDays": 1}]}
-    assert place.keep(keeper=own, begin=True, holds=[CASE])[0] == 0
+    assert place.keep(retentionKey=own, begin=True, holds=[CASE])[0] == 0
     (place.folder / "key").write_text(next_key.signing)
     before = place.holds()
     fresh = {"name": "fresh", "all": True, "reason": "another case"}
     for named in (own, ""):
-        code, report = place.keep(keeper=named, known=1, holds=[fresh], retention=retention)
-        assert (code, report["result"]) == (1, "keeper_key_differs")
-        assert (report["keeper"], "known" in report) == ("proofgate.dev/ns/keeping", False)
+        code, report = place.keep(retentionKey=named, known=1, holds=[fresh], retention=retention)
+        assert (code, report["result"]) == (1, "retention_key_differs")
+        assert (report["retentionKeyName"], "known" in report) == ("proofgate.dev/ns/keeping", False)
         assert successor in report["message"]
-        assert (place.holds(), Keeper.pruned, Keeper.erased) == (before, (), ())
-    assert place.keep(keeper=successor, known=1, retention=retention)[0] == 0
+        assert (place.holds(), RetentionState.pruned, RetentionState.erased) == (before, (), ())
+    assert place.keep(retentionKey=successor, known=1, retention=retention)[0] == 0
     assert pruned() != ()
 
 
 def test_a_plan_for_nobody_begins_no_state(place: Place) -> None:
-    assert place.keep(keeper="", begin=True)[1]["result"] == "keeper_key_differs"
+    assert place.keep(retentionKey="", begin=True)[1]["result"] == "retention_key_differs"
     assert not (place.folder / "state").exists()
 
 
@@ -158,7 +158,7 @@ def test_a_hold_that_would_be_another_one_holds_on_and_stops_everything(
     retention = {"maximumDays": 1, "tenants": [{"name": "acme", "maximumDays": 1}]}
     code, report = place.keep(known=1, holds=[CASE | other, fresh], retention=retention)
     assert (code, report["result"], report["changed"]) == (1, "hold_changed", ["case"])
-    assert Keeper.pruned == Keeper.erased == ()
+    assert RetentionState.pruned == RetentionState.erased == ()
     # What is to be held as well is held.
     assert [hold.get("released") for hold in place.holds()] == [None, None]
 
@@ -170,8 +170,8 @@ def test_tenants_are_erased_up_to_midnight_and_minimums_hold_for_all_of_it(
     tenants = [{"name": "acme", "maximumDays": 90}, {"name": "globex", "minimumDays": 730}]
     retention = {"minimumDays": 30, "maximumDays": 180, "tenants": tenants}
     code, report = place.keep(begin=True, retention=retention)
-    assert Keeper.pruned[2:4] == (180, {"globex": 730})
-    assert Keeper.erased[3:] == (
+    assert RetentionState.pruned[2:4] == (180, {"globex": 730})
+    assert RetentionState.erased[3:] == (
         ("acme", 910 * DAY),
         (30, {"acme": 30, "globex": 730}),
         ("officer", "the retention of its tenant (no anchor)", None),
@@ -185,7 +185,7 @@ def test_tenants_are_erased_up_to_midnight_and_minimums_hold_for_all_of_it(
 def test_what_stays_although_its_time_is_over_is_told_by_the_exit_code(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    report = keep.Report()
+    report = retention_job.Report()
     logs: list[dict[str, Any]] = [
         STAYS | {"reasons": [{"code": "damaged", "text": ""}, {"code": "held", "text": ""}]},
         STAYS | {"reasons": [{"code": "not_ended", "text": ""}]},
@@ -193,15 +193,18 @@ def test_what_stays_although_its_time_is_over_is_told_by_the_exit_code(
         STAYS | {"reasons": [{"code": "held_unknown", "text": ""}]},
         LOG,
     ]
-    assert keep._stay(report, logs, keep._NEEDS_SOMEBODY) == {"damaged": 1, "held_unknown": 1}
-    assert keep._stay(report, logs, keep._NOT_ERASED) == {
+    assert retention_job._stay(report, logs, retention_job._NEEDS_SOMEBODY) == {
+        "damaged": 1,
+        "held_unknown": 1,
+    }
+    assert retention_job._stay(report, logs, retention_job._NOT_ERASED) == {
         "damaged": 1,
         "held_unknown": 1,
         "not_ended": 1,
         "uncovered": 1,
     }
     assert report.staying == {"damaged": 2, "held": 2, "held_unknown": 2, "not_ended": 2, "uncovered": 2}
-    monkeypatch.setattr(Keeper, "prune", lambda *_: json.dumps(logs))
+    monkeypatch.setattr(RetentionState, "prune", lambda *_: json.dumps(logs))
     code, told = place.keep(begin=True, retention={"maximumDays": 1})
     assert (code, told["result"], told["removedNow"]) == (10, "staying", 1)
     assert "damaged (1)" in told["message"]
@@ -214,7 +217,7 @@ def test_a_clock_that_is_far_ahead_of_the_ledger_removes_nothing_and_holds_all_t
     place.log.with_name("01ARZ3NDEKTSV4RRFFQ69G5FAV").mkdir()
     place.log.with_name("zzzzzzzzzzzzzzzzzzzzzzzzzz").mkdir()
     began, retention = arguments.moment("2016-07-30T23:54:10.259Z"), {"maximumDays": 1}
-    assert keep._began("01ARZ3NDEKTSV4RRFFQ69G5FAV") == began
+    assert retention_job._began("01ARZ3NDEKTSV4RRFFQ69G5FAV") == began
     monkeypatch.setattr(arguments, "now", lambda: began + 9 * DAY)
     code, report = place.keep(begin=True, quietDays=8, retention=retention, holds=[CASE])
     assert (code, report["result"], report["holds"]) == (1, "clock_doubtful", 1)
@@ -228,7 +231,7 @@ def test_a_dry_run_changes_nothing(place: Place, capsys: Capture) -> None:
     code, report = place.keep("--dry-run", begin=True, holds=[CASE], retention={"maximumDays": 1})
     assert code == 0
     assert "would be created" in report["message"]
-    assert Keeper.pruned == ()
+    assert RetentionState.pruned == ()
     assert not (place.folder / "state").exists()
     place.keep(begin=True)
     assert place.keep("--dry-run", "--json", known=0, holds=[CASE], retention={"maximumDays": 1})[0] == 0
@@ -280,14 +283,14 @@ def test_a_plan_is_a_file_of_bounded_size(tmp_path: Path) -> None:
 
 def test_the_longest_report_fits_into_a_containers_last_words() -> None:
     names = tuple(f"{'n' * 250}{number}" for number in range(500))
-    report = keep.Report(
+    report = retention_job.Report(
         *("d" * 16, "k" * 999, "keeping_state_corrupt", "\u00e9" * 4000, 500, 10**9),
         outside=names,
         changed=names,
     )
     report.staying.update({f"some_reason_{number}": 10**9 for number in range(12)})
     text = json.dumps(report.summary(), ensure_ascii=False, separators=(",", ":"))
-    assert len(text.encode()) <= keep.MAX_REPORT
+    assert len(text.encode()) <= retention_job.MAX_REPORT
     assert report.summary()["outsideCount"] == 500
 
 
@@ -308,11 +311,11 @@ def test_a_report_that_cannot_be_written_is_told(place: Place, capsys: Capture) 
 
 
 def test_a_run_states_holds_on_the_ledger_whatever_else_it_does(place: Place) -> None:
-    Keeper.stated = ()
+    RetentionState.stated = ()
     assert place.keep("--dry-run", begin=True, holds=[CASE])[0] == 0
-    assert tuple(Keeper.stated) == (), "nothing is signed"
+    assert tuple(RetentionState.stated) == (), "nothing is signed"
     assert place.keep(begin=True, holds=[CASE | {"reference": "2026-17"}])[0] == 0
-    assert tuple(Keeper.stated) == (str(place.folder / "ledger"), VKEY)
+    assert tuple(RetentionState.stated) == (str(place.folder / "ledger"), VKEY)
     assert (place.holds()[0]["author"], place.holds()[0]["ticket"]) == ("officer", "2026-17")
 
 
