@@ -60,7 +60,7 @@ class ExternalPolicy(Section):
     of the workers' image, or is mounted and on PYTHONPATH: spec.worker.podTemplate. It runs with all that a
     worker may do."""
     url: HookURL | None = None
-    """A service that evaluates batches of requests, in the place of factory; http or https."""
+    """A service that evaluates batches of requests, instead of factory; http or https."""
     ca_file: MountedFile | None = None
     """Certificates to trust in place of the system's roots, PEM; https only. In a cluster: where they are
     mounted in the workers."""
@@ -70,7 +70,7 @@ class ExternalPolicy(Section):
     deadline_milliseconds: Annotated[int, Field(ge=1, le=60_000)] = 100
     """How long a request waits for its verdict."""
     on_failure: Literal["Deny", "Allow"] = "Deny"
-    """Deny: a request that gets no verdict is refused. Allow: it goes on as if the policy were not there."""
+    """Deny: a request that gets no verdict is refused. Allow: it continues without the policy."""
     batch: Annotated[int, Field(ge=1, le=256)] = 32
     """Requests that are evaluated together, at most."""
     parameters: Annotated[dict[str, Any], of_files(_json), OPEN, ABSENT] = {}  # noqa: RUF012 - pydantic copies it

@@ -51,7 +51,7 @@ MANIFEST = "manifest"
 def of_files(check: Callable[[T], T]) -> AfterValidator:
     """Return what checks a value of the gateway's file, and lets that of a manifest be.
 
-    For what no pattern of a CRD tells: the operator reads such a manifest, and reports the field.
+    For what a pattern of a CRD cannot check: the operator reads such a manifest, and reports the field.
     """
 
     def checked(value: T, info: ValidationInfo) -> T:

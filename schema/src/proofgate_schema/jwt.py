@@ -1,4 +1,4 @@
-"""The section `jwt`: JSON Web Tokens in the place of API keys."""
+"""The section `jwt`: JSON Web Tokens instead of API keys."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from proofgate_schema.fields import NonEmptyListed
 from proofgate_schema.section import Section
 from proofgate_schema.urls import KeySetURL
 
-# Asymmetric only: with HS256, whoever can check a token can make one (RFC 8725, section 3.1).
+# Asymmetric only: with HS256, a reader that can check a token can make one (RFC 8725, section 3.1).
 Algorithm = Literal["RS256", "ES256", "EdDSA"]
 
 
@@ -45,7 +45,7 @@ class Issuer(Section):
     """One of them has to be in the token's `aud`."""
     jwks_url: Annotated[KeySetURL | None, Field(alias="jwksURL")] = None
     """Where the issuer publishes its keys (RFC 7517), over https. The workers fetch it themselves.
-    The gateway's file takes http on loopback as well, or jwksFile in its place."""
+    The gateway's file takes http on loopback as well, or jwksFile instead."""
     algorithms: Annotated[NonEmptyListed[Algorithm], SET, _at_most(3, "each once")] = (
         "RS256",
         "ES256",

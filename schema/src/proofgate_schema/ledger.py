@@ -16,7 +16,7 @@ class Rotation(Section):
     """When a worker's log ends and its next one begins, while it serves. No request notices."""
 
     bytes: Annotated[int, Field(ge=1 << 20, le=1 << 40)] = 1 << 30
-    """Of the records in a log, at most: the most that a restart reads, and the grain in which evidence can be
+    """Most bytes of records in a log: what a restart reads at most, and the unit in which evidence can be
     moved away."""
     seconds: Annotated[
         float,

@@ -67,12 +67,12 @@ class Model(Section):
     """Name in the client's request. With `*` at its end it stands for all names that begin so and are not in
     `models` themselves; of several, the longest."""
     provider: ProviderName | None = None
-    """The provider that serves it: a name from `providers`. In its place, routes name several."""
+    """The provider that serves it: a name from `providers`. Instead of it, routes name several."""
     upstream_model: UpstreamModelName | None = None
     """Name the provider knows it by. A `*` is what that of the model's name stands for. Absent: the same
     name."""
     routes: Annotated[Listed[Route], Field(max_length=8)] = ()
-    """Providers that share its requests, in the place of provider. Each takes what failed at another."""
+    """Providers that share its requests, instead of provider. Each takes what failed at another."""
     fallbacks: Annotated[Listed[Fallback], Field(max_length=8)] = ()
     """Providers for requests that failed everywhere else, tried in this order."""
     fallback_on: Annotated[Listed[FallbackReason], SET, Kubernetes("each once", {"maxItems": 7})] = (

@@ -28,8 +28,8 @@ class ProviderLimits(Section):
     """Requests that each worker may send there in a minute, ten seconds' worth of them at once. Absent: any
     number."""
     tokens_per_minute: PerMinute | None = None
-    """Tokens of prompts and answers that each worker may use there in a minute. Of a request under way its
-    estimate counts, then what the provider says was used. Absent: any number."""
+    """Tokens of prompts and answers that each worker may use there in a minute. A request under way counts
+    with its estimate, then with what the provider says was used. Absent: any number."""
 
 
 class Provider(Section):
@@ -88,9 +88,9 @@ class Provider(Section):
     the answer. Absent: all pass."""
     objects_of: TenantName | None = None
     """The tenant whose files and batches (/v1/files, /v1/batches) this upstream keeps: a name from
-    `tenants`, or NAMESPACE/NAME of a GatewayTenant. For type OpenAI, and AzureOpenAI with api V1. Whoever
-    has its key sees them, so no other tenant may ask for any there, and the key should be of a project of its
-    own. A tenant has one such upstream. Absent: it keeps nobody's."""
+    `tenants`, or NAMESPACE/NAME of a GatewayTenant. For type OpenAI, and AzureOpenAI with api V1. A client
+    with its key sees them, so no other tenant may ask for any there, and the key should be of a project of
+    its own. A tenant has one such upstream. Absent: it keeps nobody's."""
     max_concurrent_requests: Annotated[int, Field(ge=1, le=100_000)] | None = None
     """Requests that each worker may have under way there at a time. What is over goes to another upstream of
     its model, or is refused. Absent: any number."""
@@ -109,7 +109,7 @@ class Provider(Section):
     ConfigMap."""
     limits: ProviderLimits | None = None
     """What the upstream allows in a minute: each worker keeps to it by itself, so of several each gets its
-    part of what the key has. What is over goes to another upstream of its model, or is refused and told when
-    to come back."""
+    part of what the key has. What is over goes to another upstream of its model, or is refused with the time
+    to retry."""
     timeouts: ProviderTimeouts | None = None
     """Time limits for this upstream alone, for example one whose models think long before they answer."""

@@ -15,12 +15,12 @@ _NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}")
 _VALUE = re.compile(r"[!-~]([ -~]{0,4094}[!-~])?")
 _VALUES_ARE = "write one line of at most 4096 characters of printable ASCII"
 MOST_BODY_FIELDS = 16
-#: Of the fields as JSON.
+#: Characters of all fields as JSON.
 LONGEST_BODY_FIELDS = 16_384
 
 
 def header_value_fault(text: str) -> str | None:
-    """What is wrong with a header's value, without a word of it."""
+    """What is wrong with a header's value; the value is not repeated."""
     return None if _VALUE.fullmatch(text) else _VALUES_ARE
 
 

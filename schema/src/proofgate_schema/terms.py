@@ -176,8 +176,8 @@ class Terms(Section):
     wait_seconds: Annotated[
         float, Field(ge=0, le=60), WHOLE_NUMBER, Kubernetes("whole seconds", {"type": "integer"}), ABSENT
     ] = 5.0
-    """How long a request waits that fits once other requests have given back what they reserved and did not
-    use; 32 of a tenant wait at a time. 0: it is told to come back at once. Absent: 5."""
+    """How long a request waits that fits once other requests have released what they reserved and did not
+    use; 32 of a tenant wait at a time. 0: it is refused at once. Absent: 5."""
     policy: TenantPolicy | None = None
     """Where the policy for this tenant differs from `policy`."""
     policies: Annotated[

@@ -46,14 +46,14 @@ class Timeouts(Section):
 
 
 class ProviderTimeouts(Section):
-    """How long one provider may take, in seconds, each in the place of what `timeouts` says for all."""
+    """How long one provider may take, in seconds, each instead of what `timeouts` says for all."""
 
     connect_seconds: Seconds | None = None
-    """For TCP and TLS, in the place of upstreamConnectSeconds."""
+    """For TCP and TLS, instead of upstreamConnectSeconds."""
     first_byte_seconds: Seconds | None = None
-    """To begin an answer, in the place of upstreamFirstByteSeconds."""
+    """To begin an answer, instead of upstreamFirstByteSeconds."""
     idle_seconds: Seconds | None = None
-    """Longest silence in the middle of an answer, in the place of upstreamResponseSeconds."""
+    """Longest silence in the middle of an answer, instead of upstreamResponseSeconds."""
     keep_alive_seconds: Seconds | None = None
     """How long an idle connection is kept for the next request. Less than the provider keeps it, or a request
     may meet a connection that the provider is closing. Absent: 30."""

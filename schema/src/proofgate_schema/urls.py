@@ -1,4 +1,4 @@
-"""Kinds of URL: how each is written, and what is said of a mistake."""
+"""Kinds of URL: how each is written, and how a mistake is reported."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from proofgate_schema.fields import of_files
 LABEL = r"[A-Za-z0-9_]([-A-Za-z0-9_]{0,61}[A-Za-z0-9_])?"
 #: A port from 1 to 65535, or none.
 PORT = r"(:([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5]))?"
-#: A host of a URL and its port. What no pattern tells, the operator's `plan.addresses` does.
+#: A host of a URL and its port. The operator's `plan.addresses` checks what a pattern cannot.
 AUTHORITY = rf"({LABEL}(\.{LABEL})*\.?|\[[0-9A-Fa-f:.]+\]){PORT}"
 #: The path is printable ASCII without a query or fragment: a request's own path is appended.
 BASE_URL = rf'^https?://{AUTHORITY}(/[!-"$->@-~]*)?$'

@@ -133,7 +133,7 @@ def _auth(provider: Provider, auth: Auth) -> Manifest:
 
 
 def _provider(provider: Provider) -> Manifest:
-    """Return what the file says of a provider: files in the place of Secrets."""
+    """Return what the file says of a provider: files instead of Secrets."""
     content = provider.as_written()
     for name in ("auth", "tls", "headers"):
         content.pop(name, None)
