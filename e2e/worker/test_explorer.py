@@ -112,7 +112,7 @@ def test_the_overview_tells_a_log_that_was_removed_by_right(page: Browser) -> No
         return [found.querySelector('.stages').textContent, found.querySelector('.state').textContent];
     })"""
     assert page.run(script, entries) == ["open 7head 7end 7removed 7", "removed after its retention"]
-    assert page.run(script, entries[:2]) == ["open 7head 7", "going on"]
+    assert page.run(script, entries[:2]) == ["open 7head 7", "active"]
 
 
 def test_an_auditor_that_has_not_looked_or_found_something_says_so_first(between: StandIn, window: Browser) -> None:
@@ -172,7 +172,7 @@ def _core_path(ledger: Explored, index: int) -> list[str]:
         ("/tile/entries/", with_another_end(2), "another root"),
         ("/proof", lambda body: body.replace(b"index 2", b"index 3"), "another root"),
         ("/proof", lambda body: body.replace(b"\n\xe2\x80\x94 ", b"\n\xe2\x80\x94 x"), "is not signed by"),
-        ("/tile/entries/", lambda body: body[:-1], "cut off"),
+        ("/tile/entries/", lambda body: body[:-1], "is truncated"),
         ("/proof", lambda body: b"nothing", "no blank line"),
         ("/explorer/verifier.wasm", lambda body: body[:100], "could not be loaded"),
     ],

@@ -214,7 +214,7 @@ def test_records_that_somebody_changed_on_the_way_are_neither_verified_nor_drawn
     between.changes["/v1/exchanges/"] = lambda body: body.replace(b'\\"acme\\"', b'\\"akme\\"')
     sign_in(window, between.url, "officer", f"#/exchange/{ledger.ids['plain']}")
     told = window.wait_for("Not verified")
-    assert "no record says how this exchange began".lower() in told.lower() and "akme" not in told
+    assert "no record shows how this exchange began".lower() in told.lower() and "akme" not in told
 
 
 #: Keeps how many rows each table marked as new: one lives until the next question alone.
