@@ -32,7 +32,7 @@ YEAR = 366 * 86_400_000_000
 #: `proofgate retention` when everything is a year old; the process is gone after the step that is named.
 KILLED_IN_A_YEAR = f"""
 import os, sys, time
-from proofgate.keeping import arguments, keep
+from proofgate.keeping import arguments, retention_job
 from proofgate.cli import main
 def and_die(step):
     def dying(*given, **named):
@@ -41,7 +41,8 @@ def and_die(step):
     return dying
 later = time.time_ns() // 1000 + {YEAR}
 arguments.now = lambda: later
-for place, name in ((keep, "_opened"), (keep, "_bring_in"), (keep.KeptLedger, "prune"), (keep.KeptLedger, "erase")):
+kept = retention_job.KeptLedger
+for place, name in ((retention_job, "_opened"), (retention_job, "_bring_in"), (kept, "prune"), (kept, "erase")):
     if name == sys.argv[1]:
         setattr(place, name, and_die(getattr(place, name)))
 sys.exit(main(["retention", *sys.argv[2:]]))

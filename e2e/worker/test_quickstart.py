@@ -51,7 +51,7 @@ def commands(told: str) -> list[str]:
 
 def follow(told: str, folder: Path) -> None:
     """Asks, proves, verifies and looks, by the commands that were printed and nothing else."""
-    ask, receipt, shown, prove, verify, fsck, status = commands(told[told.index("ask it") :])
+    ask, receipt, shown, prove, verify, fsck, status = commands(told[told.index("Send a request") :])
     answer = run(ask, folder)
     assert answer.startswith("HTTP/1.1 200 OK"), answer
     assert "gpt-4o-mini: token1" in answer
@@ -135,7 +135,7 @@ def test_make_run_without_a_key_shows_the_second_provider_answer_for_the_first(
     folder: Path, started: ExitStack
 ) -> None:
     _, told = start(folder / "run", NO_KEYS, started, ANYWHERE)
-    ask = commands(told[told.index("ask it") :])[0]
+    ask = commands(told[told.index("Send a request") :])[0]
     answer = run(ask.replace("gpt-4o-mini", OVERLOADED), folder)
     assert answer.startswith("HTTP/1.1 200 OK"), answer
     assert re.search(r"^x-proofgate-attempts: 2\b", answer, re.MULTILINE), answer
