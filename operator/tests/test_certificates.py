@@ -134,7 +134,7 @@ def test_haproxy_is_to_show_what_its_agent_hands_over_and_no_more(tmp_path: Path
             (tmp_path / name).write_text(text)
         agent = Certificate(tmp_path / "shown", socket)
         with pytest.raises((RefusedError, UnreachableError)) as refused:
-            asyncio.run(agent.bring_in_step(agent.read() or ""))
+            asyncio.run(agent.reconcile(agent.read() or ""))
         return str(refused.value)
 
     room = MAX_SHOWN - len(own + key)
