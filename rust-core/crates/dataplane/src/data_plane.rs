@@ -131,8 +131,12 @@ impl DataPlane {
         ));
         vital.spawn_local(reload::obey(Rc::clone(&gateway), self.orders));
         if let Some(findings) = self.findings {
-            let metrics = gateway.metrics.analysis.clone();
-            vital.spawn_local(record_findings(Rc::clone(&gateway.recorder), metrics, findings));
+            let metrics = gateway.observers.metrics.analysis.clone();
+            vital.spawn_local(record_findings(
+                Rc::clone(&gateway.observers.recorder),
+                metrics,
+                findings,
+            ));
         }
         let limits = Rc::new(RefCell::new(limits));
         let lifecycle = Lifecycle::new(self.told);
@@ -166,17 +170,18 @@ impl DataPlane {
                 return Err(Error::Ledger("a task that the data plane cannot do without has panicked".into()));
             }
         }
-        gateway.recorder.settle(FORMER_LOG_ENDS).await;
+        gateway.observers.recorder.settle(FORMER_LOG_ENDS).await;
         gateway
+            .observers
             .recorder
             .seal("drained")
             .map_err(|_| Error::Ledger("the log could not be sealed".into()))?;
         vital.shutdown().await;
         if let Ok(limits) = Rc::try_unwrap(limits) {
-            let appended = gateway.recorder.appended();
+            let appended = gateway.observers.recorder.appended();
             limits
                 .into_inner()
-                .end(&mut gateway.limiter.borrow_mut(), appended, unix_micros());
+                .end(&mut gateway.limits.limiter.borrow_mut(), appended, unix_micros());
         }
         Ok(())
     }
@@ -188,36 +193,44 @@ async fn keep_house(gateway: Rc<Gateway>, limits: Rc<RefCell<LimitLink>>, lifecy
     loop {
         second.tick().await;
         gateway
+            .observers
             .metrics
             .refusals_counted
-            .inc_by(gateway.recorder.turn_second());
-        gateway.recorder.keep();
-        gateway.traffic.show();
+            .inc_by(gateway.observers.recorder.turn_second());
+        gateway.observers.recorder.keep();
+        gateway.observers.traffic.show();
         if let Some(step) = gateway.clock.set() {
             gateway.follow_step(step);
         }
-        gateway.metrics.clock_lead(gateway.clock.lead());
-        gateway.metrics.sockets_open(gateway.catalog().sockets.open());
-        gateway.hook_room.settle();
-        if let Some(payloads) = &gateway.payloads {
+        gateway.observers.metrics.clock_lead(gateway.clock.lead());
+        gateway
+            .observers
+            .metrics
+            .sockets_open(gateway.catalog().sockets.open());
+        gateway.policy.hook_room.settle();
+        if let Some(payloads) = &gateway.observers.payloads {
             payloads.look();
         }
         {
             let mut limits = limits.borrow_mut();
-            if gateway.take_limits_changed() {
+            if gateway.limits.take_changed() {
                 limits.limits_changed();
             }
-            let (appended, now) = (gateway.recorder.appended(), gateway.clock.counted(Instant::now()));
-            limits.exchange(&mut gateway.limiter.borrow_mut(), appended, now);
+            let (appended, now) = (
+                gateway.observers.recorder.appended(),
+                gateway.clock.counted(Instant::now()),
+            );
+            limits.exchange(&mut gateway.limits.limiter.borrow_mut(), appended, now);
         }
         let now = Instant::now();
         for upstream in gateway.catalog().upstreams() {
             upstream.pool.close_expired(now);
             let paused = upstream.pool.health.is_passed_over(now);
             let idle = upstream.pool.idle_count();
-            gateway.metrics.provider(&upstream.name, paused, idle);
+            gateway.observers.metrics.provider(&upstream.name, paused, idle);
             for (failure, count) in upstream.pool.take_proxy_failures() {
                 gateway
+                    .observers
                     .metrics
                     .proxy_failed(&upstream.name, failure.as_str(), count);
             }

@@ -27,7 +27,7 @@ use proofgate_wire::encode;
 use crate::batch_lines;
 use crate::denied_betas::WithoutFeatures;
 use crate::endpoint;
-use crate::gateway::{Reading, make_ready};
+use crate::gateway::buffers::{Reading, make_ready};
 use crate::guarded_tools::{Guard, Guarded};
 use crate::hooks::{self, Asking};
 use crate::hosted_tools::ToolChanges;
@@ -100,11 +100,11 @@ pub async fn accept<'c>(
     reply: &mut Reply<'_>,
 ) -> Result<Accepted<'c>, Box<RejectedCall<'c>>> {
     let gateway = incoming.gateway;
-    let mut reading = gateway.reading.take();
+    let mut reading = gateway.buffers.reading.take();
     let attachments = judged::attachments(incoming.catalog);
     reading.text.set_attachments(attachments);
     let accepted = read_and_admit(incoming, reply, &mut reading).await;
-    reading.give_back_to(gateway);
+    reading.give_back_to(&gateway.buffers);
     accepted
 }
 
@@ -113,7 +113,7 @@ async fn read_and_admit<'c>(
     reply: &mut Reply<'_>,
     reading: &mut Reading,
 ) -> Result<Accepted<'c>, Box<RejectedCall<'c>>> {
-    let mut room = MemoryReservation::new(&incoming.gateway.budget);
+    let mut room = MemoryReservation::new(&incoming.gateway.buffers.budget);
     let call = match incoming.form {
         Some(form) => {
             reading.text.plain(&form.said.text);
@@ -209,7 +209,7 @@ async fn route_and_admit<'c>(
         fields.deny(denied, reply.extra);
     }
     let patience = incoming.catalog.terms.plan(tenant).wait;
-    let mut waiting = LimitWait::new(&incoming.gateway.queues, &tenant.name, patience);
+    let mut waiting = LimitWait::new(&incoming.gateway.limits.queues, &tenant.name, patience);
     let extra = reply.extra.len();
     loop {
         let admitted = choose_and_admit(incoming, reply, reading, (&call, model), &mut room).await;
@@ -232,7 +232,7 @@ async fn route_and_admit<'c>(
             continue;
         }
         if rejected.is_over_limit {
-            incoming.gateway.metrics.limited();
+            incoming.gateway.observers.metrics.limited();
         }
         return Err(rejected);
     }
@@ -262,6 +262,7 @@ async fn choose_and_admit<'c>(
     let labels = (&*model.name, target.upstream.name.as_str());
     let series = incoming
         .gateway
+        .observers
         .traffic
         .series(&incoming.identity.tenant.name, Some(labels));
     incoming.series = Some(Arc::clone(&series));
@@ -383,7 +384,7 @@ async fn admit<'c>(
         return Err(Rejection::STREAM_NOT_INSPECTED.into());
     }
     // By name: a tenant that was removed while the body came is not there any more.
-    let counter = gateway.limiter.borrow().find(&tenant.name);
+    let counter = gateway.limits.limiter.borrow().find(&tenant.name);
     let Some(counter) = counter else {
         return Err(turn_away(
             Rejection::from(AuthError::UnknownKey),
@@ -394,7 +395,7 @@ async fn admit<'c>(
     };
     let now = gateway.clock.counted(incoming.now);
     // The same price as that of its end.
-    let admitted_at = gateway.limiter.borrow_mut().now_after(now);
+    let admitted_at = gateway.limits.limiter.borrow_mut().now_after(now);
     let Most {
         demand,
         bounds,
@@ -410,10 +411,14 @@ async fn admit<'c>(
         };
         return Err(turn_away(rejection, None, RequestOutcome::Refused, None));
     }
-    let grant = gateway.limiter.borrow_mut().admit(counter, key, demand, now);
+    let grant = gateway
+        .limits
+        .limiter
+        .borrow_mut()
+        .admit(counter, key, demand, now);
     let limited = !plan.quotas.is_unlimited();
     if limited {
-        let mut limiter = gateway.limiter.borrow_mut();
+        let mut limiter = gateway.limits.limiter.borrow_mut();
         limiter.standing(counter, key, now).write(reply.extra);
     }
     incoming.own_fields = reply.extra.len();
@@ -482,7 +487,7 @@ async fn admit<'c>(
             };
             let flags = &judged.tool_flags;
             // Boxed: only requests that are flagged need the room.
-            let guard = Guard::of(policy, flags, &reading.text, guarded, &gateway.approvals);
+            let guard = Guard::of(policy, flags, &reading.text, guarded, &gateway.policy.approvals);
             Box::pin(guard).await.map(Box::new)
         }
         _ => None,
@@ -511,7 +516,7 @@ async fn admit<'c>(
     judged.write_fields(&catalog.terms.engine, plan.profile.mode(), reply.extra);
     if let Some(changes) = &tool_changes {
         let body = judged.rewritten.take();
-        let written = changes.write(gateway, call, incoming.body, body, reply.extra);
+        let written = changes.write(&gateway.buffers, call, incoming.body, body, reply.extra);
         judged.rewritten = Some(written?);
     }
     let without = match incoming.form {
@@ -519,7 +524,7 @@ async fn admit<'c>(
             let body = judged.rewritten.as_ref();
             let body = body.map_or(incoming.body, |rewritten| &rewritten.body);
             let denied = &plan.denied_betas;
-            WithoutFeatures::write(gateway, incoming.dialect, denied, body, reply.extra)
+            WithoutFeatures::write(&gateway.buffers, incoming.dialect, denied, body, reply.extra)
         }
         Some(_) => Ok(None),
     };
@@ -604,7 +609,7 @@ async fn admit<'c>(
     };
     let span = std::mem::take(&mut incoming.span);
     let mut open = OpenExchange::admit(admitted, granted, span).map_err(|unavailable| {
-        gateway.metrics.ledger_refusals.inc();
+        gateway.observers.metrics.ledger_refusals.inc();
         turn_away(Rejection::from(unavailable), None, RequestOutcome::Refused, None)
     })?;
     open.observed = incoming.observed.take();
@@ -676,7 +681,7 @@ pub fn translate(
         max_output_tokens: said.max_output_tokens,
         untranslatable: target.upstream.untranslatable,
     };
-    let mut translated = Buffer::new(&incoming.gateway.budget);
+    let mut translated = Buffer::new(&incoming.gateway.buffers.budget);
     let most = pairs.most_bytes(body.len(), model);
     let way = translated.write(most, |out| {
         pairs.request(body, &call.model, &provider, &betas, out)

@@ -9,7 +9,7 @@ use proofgate_providers::Call;
 
 use crate::batch_input::{BatchLines, Line};
 use crate::endpoint;
-use crate::gateway::{Reading, make_ready};
+use crate::gateway::buffers::{Reading, make_ready};
 use crate::hooks::{self, Asking};
 use crate::hosted_tools;
 use crate::incoming_call::IncomingCall;
@@ -36,11 +36,11 @@ pub async fn judge<'c>(
             at_once = 0;
             tokio::task::yield_now().await;
         }
-        let mut reading = incoming.gateway.reading.take();
+        let mut reading = incoming.gateway.buffers.reading.take();
         let attachments = judged::attachments(incoming.catalog);
         reading.text.set_attachments(attachments);
         let judged = judge_line(incoming, &profile, line, bytes, &mut reading).await;
-        reading.give_back_to(incoming.gateway);
+        reading.give_back_to(&incoming.gateway.buffers);
         let note = judged.map_err(|denied| {
             let DeniedRequest { rejection, note } = *denied;
             Box::new(DeniedRequest {
@@ -73,7 +73,7 @@ async fn judge_line<'c>(
     if !endpoint::of(line.dialect).is_none_or(|endpoint| plan.allowed.has_endpoint(endpoint)) {
         return Err(refused(Rejection::from(AuthError::EndpointNotAllowed)));
     }
-    let mut room = MemoryReservation::new(&gateway.budget);
+    let mut room = MemoryReservation::new(&gateway.buffers.budget);
     if bytes.len() > AT_ONCE {
         room.resize(bytes.len()).map_err(overloaded)?;
         make_ready(&mut reading.text, bytes.len()).await;
@@ -112,7 +112,7 @@ async fn judge_line<'c>(
         && plan.profile.mode() == Mode::Enforce
         && has_tools()
     {
-        gateway.metrics.policy_blocked();
+        gateway.observers.metrics.policy_blocked();
         return Err(Box::new(DeniedRequest {
             rejection: Rejection::guarded_unseen((flag.place, flag.scope)),
             note: judged.note,
@@ -136,7 +136,7 @@ async fn judge_line<'c>(
     match judged.rewritten {
         None => Ok(judged.note),
         Some(_) => {
-            gateway.metrics.policy_blocked();
+            gateway.observers.metrics.policy_blocked();
             Err(Box::new(DeniedRequest {
                 rejection: Rejection::FORM_NOT_REDACTED,
                 note: judged.note,

@@ -5,7 +5,7 @@ use proofgate_providers::{Call, Dialect, Family, leave_out_features};
 use proofgate_upstream::routes::Target;
 use proofgate_wire::encode;
 
-use crate::gateway::Gateway;
+use crate::gateway::buffers::Buffers;
 use crate::incoming_call::IncomingCall;
 use crate::rewritten::{Rewritten, Stripped};
 
@@ -20,7 +20,7 @@ impl WithoutFeatures {
     /// Writes a request without the fields of the features that `denied` names, and names these in a header line, in `extra`;
     /// `None` when it has none. `body`: what the rules made of the client's.
     pub fn write(
-        gateway: &Gateway,
+        buffers: &Buffers,
         dialect: Dialect,
         denied: &[String],
         body: &[u8],
@@ -29,7 +29,7 @@ impl WithoutFeatures {
         if denied.is_empty() || dialect.family() != Family::Anthropic {
             return Ok(None);
         }
-        let mut written = Buffer::new(&gateway.budget);
+        let mut written = Buffer::new(&buffers.budget);
         let fields = written.write(body.len(), |out| leave_out_features(body, denied, out))?;
         if fields.is_empty() {
             return Ok(None);
@@ -62,8 +62,8 @@ pub(crate) fn without_refused(
     let body = stripped
         .as_ref()
         .map_or(body, |stripped| &stripped.rewritten.body);
-    let gateway = incoming.gateway;
-    let without = WithoutFeatures::write(gateway, incoming.dialect, &refused, body, extra)?;
+    let buffers = &incoming.gateway.buffers;
+    let without = WithoutFeatures::write(buffers, incoming.dialect, &refused, body, extra)?;
     let Some(WithoutFeatures { body, fields }) = without else {
         return Ok(stripped);
     };

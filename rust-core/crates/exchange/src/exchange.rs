@@ -28,7 +28,7 @@ const MEMORY: usize = 32 * 1024;
 /// Serves a request to a provider: limit, judge, record, forward, relay, record, finish.
 pub async fn run(mut incoming: IncomingCall<'_>, mut reply: Reply<'_>) -> AfterExchange {
     let reply = &mut reply;
-    let Ok(_room) = incoming.gateway.budget.share(MEMORY) else {
+    let Ok(_room) = incoming.gateway.buffers.budget.share(MEMORY) else {
         return Box::pin(refuse(incoming, reply, Rejection::OVERLOADED, None)).await;
     };
     let accepted = match accept(&mut incoming, reply).await {
@@ -52,7 +52,7 @@ pub async fn run(mut incoming: IncomingCall<'_>, mut reply: Reply<'_>) -> AfterE
         let id = open.id;
         open.end(Outcome::LedgerStopped, 503, None);
         reply.close = true;
-        let rejection = match incoming.gateway.recorder.has_stopped() {
+        let rejection = match incoming.gateway.observers.recorder.has_stopped() {
             true => Rejection::LEDGER_STOPPED,
             false => Rejection::LEDGER_FULL,
         };
@@ -157,6 +157,6 @@ async fn refuse(
     incoming.span.lap_now(Stage::CompletionRecord);
     let after = send_answer(reply, &rejection.answer(), id.as_str()).await;
     incoming.span.lap_now(Stage::ClientWrite);
-    incoming.span.finish_now(&incoming.gateway.profiler);
+    incoming.span.finish_now(&incoming.gateway.observers.profiler);
     after
 }

@@ -170,7 +170,7 @@ async fn turn_to(
     let gateway = sender.incoming.gateway;
     let target = &sender.model.targets[chosen.place];
     let labels = (&*sender.model.name, target.upstream.name.as_str());
-    let series = gateway.traffic.series(&open.tenant.name, Some(labels));
+    let series = gateway.observers.traffic.series(&open.tenant.name, Some(labels));
     let translated = chosen.translated.as_ref();
     let dropped = translated.map_or(&[][..], |translated| translated.back.dropped());
     match open.turn_to(

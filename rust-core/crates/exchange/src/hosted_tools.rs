@@ -5,7 +5,7 @@ use proofgate_base::rejection::Rejection;
 use proofgate_providers::{Call, CallBound, HostedTool};
 use proofgate_wire::encode;
 
-use crate::gateway::Gateway;
+use crate::gateway::buffers::Buffers;
 use crate::rewritten::Rewritten;
 
 /// Room for a bound of the calls of one tool.
@@ -70,7 +70,7 @@ impl<'p> ToolChanges<'p> {
     /// A [`Rejection`] without room, and where nobody can read what the rules made of it.
     pub fn write(
         &self,
-        gateway: &Gateway,
+        buffers: &Buffers,
         call: &Call<'_>,
         body: &[u8],
         rewritten: Option<Rewritten>,
@@ -85,7 +85,7 @@ impl<'p> ToolChanges<'p> {
             (Some(rewritten), Some(read)) => (&*rewritten.body, read),
             _ => (body, call),
         };
-        let mut written = Buffer::new(&gateway.budget);
+        let mut written = Buffer::new(&buffers.budget);
         let bounds = BOUND.saturating_mul(call.tools.hosted.len() + 1);
         let written_to = written.write(body.len().saturating_add(bounds), |out| {
             let is_left_out = |tool: &HostedTool| !tool.is_allowed(self.allowed);

@@ -132,15 +132,19 @@ impl Drop for Granted<'_> {
     fn drop(&mut self) {
         if let Some(grant) = self.grant.take() {
             let is_shared = grant.shared_plan().is_some();
-            self.gateway.limiter.borrow_mut().refund(grant, self.counts);
-            self.gateway.queues.settled(self.tenant, is_shared);
+            self.gateway
+                .limits
+                .limiter
+                .borrow_mut()
+                .refund(grant, self.counts);
+            self.gateway.limits.queues.settled(self.tenant, is_shared);
         }
     }
 }
 
 /// Begins to store an exchange that is to be admitted.
 fn keep(admitted: &Admitted<'_>, most: usize) -> Result<Box<Keeping>, Unavailable> {
-    let desk = admitted.gateway.payloads.as_ref();
+    let desk = admitted.gateway.observers.payloads.as_ref();
     let asked = match admitted.coming {
         Some(_) => Asked::Coming,
         None => Asked::Whole(admitted.body),
@@ -206,7 +210,7 @@ impl OpenExchange {
         span: Span,
     ) -> Result<Box<Self>, Unavailable> {
         let gateway = admitted.gateway;
-        let recorder = &gateway.recorder;
+        let recorder = &gateway.observers.recorder;
         let grant = granted.grant.as_ref().ok_or(Unavailable::Stopped)?;
         let mut room = recorder.reserve()?;
         let shred_key = admitted.catalog.terms.shred_key(&admitted.tenant.name)?;
@@ -274,8 +278,12 @@ impl OpenExchange {
             shared_plan: grant.shared_plan().cloned(),
             model: Arc::clone(admitted.model),
         });
-        gateway.metrics.in_flight.inc();
-        gateway.metrics.request_bytes.inc_by(admitted.body.len() as u64);
+        gateway.observers.metrics.in_flight.inc();
+        gateway
+            .observers
+            .metrics
+            .request_bytes
+            .inc_by(admitted.body.len() as u64);
         let reserved = Reserved {
             tokens: grant.reserved(),
             cost: grant.reserved_cost(),
@@ -327,9 +335,11 @@ impl OpenExchange {
             config,
         });
         if let Some(grant) = &mut open.grant {
-            gateway.limiter.borrow_mut().recorded(grant);
+            gateway.limits.limiter.borrow_mut().recorded(grant);
         }
-        if let (Some(keeping), Some(desk), Some(key)) = (&mut open.keeping, &gateway.payloads, payload_key) {
+        if let (Some(keeping), Some(desk), Some(key)) =
+            (&mut open.keeping, &gateway.observers.payloads, payload_key)
+        {
             keeping.admitted(desk, recorder.locate(admission), key);
         }
         Ok(open)
@@ -358,7 +368,7 @@ impl OpenExchange {
         series: Arc<Series>,
         failure: &str,
     ) -> Result<u64, Unavailable> {
-        let recorder = &self.gateway.recorder;
+        let recorder = &self.gateway.observers.recorder;
         let mut room = recorder.reserve_one()?;
         let (incarnation, admission) = recorder.locate(self.admission);
         let elsewhere = (!recorder.is_current(self.admission)).then(|| incarnation.to_string());
@@ -401,7 +411,11 @@ impl OpenExchange {
         if let Some(arriving) = &mut self.arriving {
             arriving.digest.update(bytes);
             arriving.bytes += bytes.len() as u64;
-            self.gateway.metrics.request_bytes.inc_by(bytes.len() as u64);
+            self.gateway
+                .observers
+                .metrics
+                .request_bytes
+                .inc_by(bytes.len() as u64);
         }
     }
 
@@ -422,7 +436,11 @@ impl OpenExchange {
         if self.bytes == 0 && !bytes.is_empty() {
             let waited = micros(self.started.elapsed());
             self.series.began(waited);
-            self.gateway.metrics.latencies.began(self.stream, waited);
+            self.gateway
+                .observers
+                .metrics
+                .latencies
+                .began(self.stream, waited);
             if let Some(observed) = &mut self.observed {
                 observed.answers(waited);
             }
@@ -448,8 +466,8 @@ impl OpenExchange {
 
     /// Waits until what is to be stored is, or it is known why not: its answer is complete. Call it before its end.
     pub async fn store(&mut self) {
-        if let (Some(keeping), Some(desk)) = (&mut self.keeping, &self.gateway.payloads) {
-            let place = self.gateway.recorder.locate(self.admission);
+        if let (Some(keeping), Some(desk)) = (&mut self.keeping, &self.gateway.observers.payloads) {
+            let place = self.gateway.observers.recorder.locate(self.admission);
             // Boxed: only these exchanges need the room.
             Box::pin(keeping.settle(desk, place)).await;
         }
@@ -457,8 +475,8 @@ impl OpenExchange {
 
     /// Begins a copy of its answer, if that is to be analysed.
     pub(crate) fn begin_copy(&mut self, dialect: Dialect) {
-        if let Some(tap) = &self.gateway.tap
-            && let Some(model) = self.gateway.recorder.open().model(self.listed)
+        if let Some(tap) = &self.gateway.observers.tap
+            && let Some(model) = self.gateway.observers.recorder.open().model(self.listed)
         {
             let copy = tap.begin(&self.gateway.random, &self.tenant.name, &model, dialect);
             self.copy = copy.map(|copy| (copy, model));
@@ -467,7 +485,7 @@ impl OpenExchange {
 
     /// Hands the copy over to be analysed: its client has the whole answer. Waits for nothing.
     pub(crate) fn analyse(&mut self, events: bool, usage: Option<Usage>) {
-        if let Some(tap) = &self.gateway.tap
+        if let Some(tap) = &self.gateway.observers.tap
             && let Some((copy, model)) = self.copy.take()
         {
             let tokens = usage.filter(|usage| !usage.partial);
@@ -493,12 +511,12 @@ impl OpenExchange {
             request: self.salted.commit("received", arriving.digest),
             whole: arriving.whole,
         });
-        let payloads = match (self.keeping.take(), &self.gateway.payloads) {
+        let payloads = match (self.keeping.take(), &self.gateway.observers.payloads) {
             (Some(keeping), Some(desk)) => Some(keeping.stated(desk)),
             _ => None,
         };
         let policy = self.policy.take();
-        let recorder = &self.gateway.recorder;
+        let recorder = &self.gateway.observers.recorder;
         // The log may have changed since.
         let (incarnation, admission) = recorder.locate(self.admission);
         let elsewhere = (!recorder.is_current(self.admission)).then(|| incarnation.to_string());
@@ -525,12 +543,12 @@ impl OpenExchange {
         };
         let appended = recorder.append(&mut room, |seq, out| completion(seq).encode_into(out));
         recorder.open().remove(self.listed);
-        self.gateway.metrics.in_flight.dec();
-        self.gateway.metrics.response_bytes.inc_by(self.bytes);
-        self.gateway.metrics.ended(outcome);
+        self.gateway.observers.metrics.in_flight.dec();
+        self.gateway.observers.metrics.response_bytes.inc_by(self.bytes);
+        self.gateway.observers.metrics.ended(outcome);
         self.series.ended(outcome, usage, cost, duration_us);
         let counts_as = RequestOutcome::from(outcome);
-        let latencies = &self.gateway.metrics.latencies;
+        let latencies = &self.gateway.observers.metrics.latencies;
         latencies.ended(self.stream, counts_as, duration_us);
         if let Some(observed) = self.observed.take() {
             let ended = telemetry::Ended {
@@ -543,7 +561,7 @@ impl OpenExchange {
                 usage,
                 cost_nanodollars: cost,
             };
-            observed.ended(&self.gateway.outlet, self.id, self.request_bytes, ended);
+            observed.ended(&self.gateway.observers.outlet, self.id, self.request_bytes, ended);
         }
         appended.ok()
     }
@@ -584,7 +602,12 @@ impl OpenExchange {
             return true;
         }
         let now = self.started_at.saturating_add(micros(self.started.elapsed()));
-        let fits = self.gateway.limiter.borrow_mut().reserve_again(grant, cost, now);
+        let fits = self
+            .gateway
+            .limits
+            .limiter
+            .borrow_mut()
+            .reserve_again(grant, cost, now);
         self.has_reserved_again = fits;
         fits
     }
@@ -618,7 +641,7 @@ impl OpenExchange {
         };
         let counted = grant.reserved().is_some();
         let is_shared = grant.shared_plan().is_some();
-        let mut limiter = self.gateway.limiter.borrow_mut();
+        let mut limiter = self.gateway.limits.limiter.borrow_mut();
         match used {
             Some(tokens) => {
                 let cost = cost.unwrap_or(0);
@@ -627,13 +650,19 @@ impl OpenExchange {
             None => limiter.keep(grant),
         }
         drop(limiter);
-        self.gateway.queues.settled(&self.tenant.name, is_shared);
+        self.gateway.limits.queues.settled(&self.tenant.name, is_shared);
         (used.filter(|_| counted), cost)
     }
 
     /// Waits until record `seq` is written and notes how long that took.
     pub async fn written(&mut self, seq: Option<u64>, stage: Stage) -> bool {
-        let written = self.gateway.recorder.written_or_stopped(seq).await.is_ok();
+        let written = self
+            .gateway
+            .observers
+            .recorder
+            .written_or_stopped(seq)
+            .await
+            .is_ok();
         self.span.lap_now(stage);
         written
     }
@@ -647,7 +676,7 @@ impl OpenExchange {
 impl Drop for OpenExchange {
     fn drop(&mut self) {
         self.end(Outcome::InternalError, 500, None);
-        std::mem::take(&mut self.span).finish_now(&self.gateway.profiler);
+        std::mem::take(&mut self.span).finish_now(&self.gateway.observers.profiler);
     }
 }
 

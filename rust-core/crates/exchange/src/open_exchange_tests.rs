@@ -117,7 +117,7 @@ fn bench_with(shred_keys: Option<&std::path::Path>) -> Bench {
 impl Bench {
     /// Everything that the tenant may have.
     fn granted(&self) -> Granted<'_> {
-        let mut limiter = self.gateway.limiter.borrow_mut();
+        let mut limiter = self.gateway.limits.limiter.borrow_mut();
         let tenant = limiter.find("acme").unwrap();
         let grant = limiter.admit(tenant, KEY, TOKENS, 1);
         Granted::new(&self.gateway, "acme", grant.unwrap())
@@ -161,7 +161,11 @@ impl Bench {
             bounds: proofgate_upstream::pricing::Bounds::default(),
             asked: AskedFor::of(&call, None),
             dropped: &[],
-            series: self.gateway.traffic.series("acme", Some(("large", "vendor"))),
+            series: self
+                .gateway
+                .observers
+                .traffic
+                .series("acme", Some(("large", "vendor"))),
             policy: None,
             config: ConfigId::from(&[0; 32]),
             started: Instant::now(),
@@ -170,13 +174,13 @@ impl Bench {
     }
 
     fn assert_nothing_is_open(&self) {
-        let open = self.gateway.recorder.open().list(|_| (Ulid::nil(), 0));
+        let open = self.gateway.observers.recorder.open().list(|_| (Ulid::nil(), 0));
         assert!(open.is_empty());
     }
 
     /// Ends the log and reads all that is in it.
     fn records(&self) -> Vec<Value> {
-        self.gateway.recorder.seal("test").unwrap();
+        self.gateway.observers.recorder.seal("test").unwrap();
         let mut log = LogReader::open(&FileStorage, &self.log, self.incarnation).unwrap();
         let mut records = Vec::new();
         while let LogItem::Record(stored) = log.next().unwrap() {
@@ -194,17 +198,17 @@ fn panics(work: impl FnOnce()) {
 fn a_step_of_the_clock_is_recorded_and_limits_go_back_with_a_clock_that_was_wrong() {
     const YEARS: u64 = 10 * 365 * 86_400_000_000;
     let bench = bench();
-    let now = bench.gateway.limiter.borrow_mut().now_after(2 * YEARS);
+    let now = bench.gateway.limits.limiter.borrow_mut().now_after(2 * YEARS);
     let (ahead, back) = (now + YEARS, now - YEARS);
     let steps = [(now, ahead, false), (ahead, now, true), (now, back, true)];
     for (from, to, turns_back) in steps {
-        let mut limiter = bench.gateway.limiter.borrow_mut();
+        let mut limiter = bench.gateway.limits.limiter.borrow_mut();
         limiter.now_after(from);
         drop(limiter);
         let step = proofgate_base::clock::ClockStep { from, to, turns_back };
         bench.gateway.follow_step(step);
     }
-    assert_eq!(bench.gateway.limiter.borrow_mut().now_after(0), back);
+    assert_eq!(bench.gateway.limits.limiter.borrow_mut().now_after(0), back);
     let records = bench.records();
     let gaps = records.iter().filter(|record| record["kind"] == "gap");
     let gaps: Vec<_> = gaps
@@ -214,7 +218,7 @@ fn a_step_of_the_clock_is_recorded_and_limits_go_back_with_a_clock_that_was_wron
         })
         .collect();
     assert_eq!(gaps, steps.map(|(from, to, _)| [from, to, to]));
-    let text = bench.gateway.metrics.encode();
+    let text = bench.gateway.observers.metrics.encode();
     for series in ["direction=\"back\"} 2", "direction=\"ahead\"} 1"] {
         assert!(
             text.contains(&format!("proofgate_clock_steps_total{{{series}")),
@@ -246,8 +250,8 @@ fn a_panic_while_an_admission_is_recorded_leaves_no_part_of_it_and_gives_back_wh
     let bench = bench();
     panics(|| {
         let _granted = bench.granted();
-        let mut room = bench.gateway.recorder.reserve().unwrap();
-        let _ = bench.gateway.recorder.append(&mut room, |_, out| {
+        let mut room = bench.gateway.observers.recorder.reserve().unwrap();
+        let _ = bench.gateway.observers.recorder.append(&mut room, |_, out| {
             out.extend_from_slice(br#"{"v":1,"kind":"admission""#);
             resume_unwind(Box::new("while the rest is written"));
         });
@@ -268,7 +272,7 @@ fn a_panic_while_an_exchange_is_open_completes_its_record_and_gives_back_what_wa
         let _open = bench.open().unwrap();
         resume_unwind(Box::new("while the answer was relayed"));
     });
-    assert_eq!(bench.gateway.metrics.in_flight.get(), 0);
+    assert_eq!(bench.gateway.observers.metrics.in_flight.get(), 0);
     bench.assert_nothing_is_open();
     drop(bench.granted());
     let records = bench.records();

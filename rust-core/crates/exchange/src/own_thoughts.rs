@@ -51,7 +51,7 @@ fn without_thoughts(
     if !is_concerned || !is_marked(body) {
         return Ok(None);
     }
-    let mut written = Buffer::new(&incoming.gateway.budget);
+    let mut written = Buffer::new(&incoming.gateway.buffers.budget);
     let names = written.write(body.len().saturating_add(64), |out| match dialect {
         Dialect::Responses | Dialect::ResponseTokens => without_own_items(body, is_passed, out),
         _ => without_own_thinking(body, model, out),
@@ -77,7 +77,7 @@ pub(crate) fn kept_besides(
     if call.kept != Some(REFERENCE) || !incoming.dialect.asks_as_responses() {
         return Ok(call.kept);
     }
-    let mut written = Buffer::new(&incoming.gateway.budget);
+    let mut written = Buffer::new(&incoming.gateway.buffers.budget);
     let names = written.write(incoming.body.len(), |out| {
         without_own_items(incoming.body, false, out)
     });

@@ -52,7 +52,7 @@ pub async fn answer(
         ..Demand::default()
     };
     let grant = {
-        let mut limiter = gateway.limiter.borrow_mut();
+        let mut limiter = gateway.limits.limiter.borrow_mut();
         let counter = limiter
             .find(&tenant.name)
             .ok_or_else(|| Rejection::from(AuthError::UnknownKey))?;
@@ -63,7 +63,7 @@ pub async fn answer(
         grant
     };
     let grant = grant.map_err(|exceeded| {
-        gateway.metrics.limited();
+        gateway.observers.metrics.limited();
         Rejection::from(exceeded)
     })?;
     // However it ends, it has been a request.
@@ -71,7 +71,7 @@ pub async fn answer(
     let question = Question {
         id: asked.id.clone(),
         tenant: Arc::clone(&tenant.name),
-        open: gateway.recorder.open().holds(&asked.id),
+        open: gateway.observers.recorder.open().holds(&asked.id),
         held,
         shred_keys: catalog.terms.shred_keys.clone(),
     };

@@ -79,7 +79,7 @@ impl Relay<'_, '_> {
             until,
         };
         open.span.lap_now(Stage::ResponseHead);
-        let mut workspace = gateway.workspaces.take();
+        let mut workspace = gateway.buffers.workspaces.take();
         let spoken = translation.as_ref().map_or(reply.dialect, |back| back.upstream());
         workspace.usage.reset(spoken);
         if open.is_kept_longer() {
@@ -90,7 +90,7 @@ impl Relay<'_, '_> {
         }
         answer_head.dialect = reply.dialect;
         answer_head.is_translated = translation.is_some();
-        if gateway.tap.is_some() && answer_head.is_success() {
+        if gateway.observers.tap.is_some() && answer_head.is_success() {
             open.begin_copy(reply.dialect);
         }
         let most = open.catalog.terms.limits.body_bytes;
@@ -140,9 +140,9 @@ impl Relay<'_, '_> {
             }
             Err(aborted) => Err(aborted),
         };
-        note_judgement(gateway, &mut open, &mut workspace);
+        note_judgement(&gateway.observers, &mut open, &mut workspace);
         let aborted = match ended {
-            Ok(()) => return pin!(finish(gateway, reply, &answer_head, open, workspace)).await,
+            Ok(()) => return pin!(finish(&gateway.buffers, reply, &answer_head, open, workspace)).await,
             Err(aborted) => aborted,
         };
         if !progress.ended {
@@ -157,7 +157,7 @@ impl Relay<'_, '_> {
             Aborted::Upstream(failure) => {
                 let answer = failure.answer();
                 if !matches!(failure, Failure::Drained) {
-                    gateway.metrics.provider_failed(&home.name, answer.code);
+                    gateway.observers.metrics.provider_failed(&home.name, answer.code);
                 }
                 (failure.outcome(), answer)
             }
@@ -166,7 +166,14 @@ impl Relay<'_, '_> {
         let answer = answer.of_exchange(open.may_have_run());
         open.error = Some(answer.code);
         if let Aborted::Upstream(Failure::Reported) = aborted {
-            return Box::pin(end_as_reported(gateway, reply, &answer_head, open, workspace)).await;
+            return Box::pin(end_as_reported(
+                &gateway.buffers,
+                reply,
+                &answer_head,
+                open,
+                workspace,
+            ))
+            .await;
         }
         if reply.buffers.head.is_empty() {
             if progress.has_left_an_event_open(&answer_head) {
@@ -175,7 +182,7 @@ impl Relay<'_, '_> {
                 return AfterExchange::Close;
             }
             return Box::pin(break_off(
-                gateway,
+                &gateway.buffers,
                 reply,
                 &answer_head,
                 open,
@@ -187,7 +194,7 @@ impl Relay<'_, '_> {
         }
         // Nothing of it has left: the client gets a whole answer that says why.
         let usage = workspace.usage();
-        gateway.workspaces.put_back(workspace);
+        gateway.buffers.workspaces.put_back(workspace);
         Box::pin(finish_with_answer(reply, open, outcome, answer, usage)).await
     }
 }
@@ -251,7 +258,7 @@ async fn body(
             if reply.buffers.upstream.is_empty() {
                 source.lend(reply);
             }
-            send_piece(gateway, reply, answer_head, workspace).await?;
+            send_piece(&gateway.buffers, reply, answer_head, workspace).await?;
             open.span.lap_now(Stage::ClientWrite);
         }
         workspace.passed.clear();
@@ -260,7 +267,7 @@ async fn body(
             &mut workspace.passed,
             &mut workspace.partial,
         ] {
-            gateway.spare.take_back(buffer);
+            gateway.buffers.spare.take_back(buffer);
         }
         let has_left = answer_head.chunked && answer_head.events && reply.buffers.head.is_empty();
         // No frame says nothing to all clients of Amazon's.

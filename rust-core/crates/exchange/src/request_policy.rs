@@ -4,13 +4,14 @@ use std::time::Duration;
 
 use proofgate_base::memory::{Buffer, Exhausted, MemoryReservation};
 use proofgate_base::rejection::Rejection;
-use proofgate_inspect::{Denial, Outcome, Recall, RequestInspection, RequestVerdict};
+use proofgate_inspect::{Outcome, Recall, RequestInspection, RequestVerdict};
 use proofgate_ledger::record::PolicyNote;
 use proofgate_policy::{Direction, Engine, Fault, Mode, Profile};
 use proofgate_providers::BodyText;
 use proofgate_upstream::catalog::Catalog;
 
-use crate::gateway::{Gateway, Reading};
+use crate::gateway::Gateway;
+use crate::gateway::buffers::{Buffers, Reading};
 use crate::guarded_tools::from_tool;
 use crate::hooks::{self, Asking, Masks};
 use crate::incoming_call::IncomingCall;
@@ -62,7 +63,7 @@ pub async fn judge<'c>(
             }));
         }
         Err(Unjudged::Fault(fault)) => {
-            gateway.metrics.policy_fault();
+            gateway.observers.metrics.policy_fault();
             if profile.mode() == Mode::DryRun {
                 let note = Some(PolicyNote {
                     would_block: true,
@@ -83,13 +84,13 @@ pub async fn judge<'c>(
         return Ok(JudgedRequest::default());
     }
     let redacted = verdict.outcome == Outcome::Redact;
-    gateway.metrics.policy_flagged(&verdict.judgement);
+    gateway.observers.metrics.policy_flagged(&verdict.judgement);
     let mut note = note(engine, &verdict.judgement, verdict.place, redacted);
     note.from_tool = from_tool(&verdict.tool_flags);
     note.unchanged = verdict.judgement.leaves_matches();
     let note = Some(note);
     if let Outcome::Block { rule, .. } = verdict.outcome {
-        gateway.metrics.policy_blocked();
+        gateway.observers.metrics.policy_blocked();
         let rule = engine.rule(rule);
         let scope = verdict.judgement.worst().map(|worst| worst.scope);
         let rejection = Rejection::blocked(&rule.id, &rule.reason, verdict.place.zip(scope));
@@ -102,9 +103,9 @@ pub async fn judge<'c>(
             ..JudgedRequest::default()
         });
     }
-    let rewritten = rewrite(gateway, &verdict, engine, text, body);
+    let rewritten = rewrite(&gateway.buffers, &verdict, engine, text, body);
     let masks = rewritten.and_then(|rewritten| {
-        let masks = Masks::of(&gateway.budget, &verdict.placeholders)?;
+        let masks = Masks::of(&gateway.buffers.budget, &verdict.placeholders)?;
         Ok((rewritten, masks))
     });
     match masks {
@@ -131,11 +132,11 @@ pub(crate) async fn judge_form<'c>(
     text: &str,
 ) -> Result<JudgedRequest<'c>, Box<DeniedRequest<'c>>> {
     let gateway = incoming.gateway;
-    let mut reading = gateway.reading.take();
+    let mut reading = gateway.buffers.reading.take();
     reading.text.plain(text);
-    let mut room = MemoryReservation::new(&gateway.budget);
+    let mut room = MemoryReservation::new(&gateway.buffers.budget);
     let judged = judge_text_of_form(incoming, model, text, &mut reading, &mut room).await;
-    reading.give_back_to(gateway);
+    reading.give_back_to(&gateway.buffers);
     judged
 }
 
@@ -175,7 +176,7 @@ pub(crate) async fn judge_text_of_form<'c>(
     match judged.rewritten {
         None => Ok(judged),
         Some(_) => {
-            gateway.metrics.policy_blocked();
+            gateway.observers.metrics.policy_blocked();
             Err(Box::new(DeniedRequest {
                 rejection: Rejection::FORM_NOT_REDACTED,
                 note: judged.note,
@@ -185,13 +186,13 @@ pub(crate) async fn judge_text_of_form<'c>(
 }
 
 fn rewrite(
-    gateway: &Gateway,
+    buffers: &Buffers,
     verdict: &RequestVerdict,
     engine: &Engine,
     text: &BodyText,
     body: &[u8],
 ) -> Result<Rewritten, Exhausted> {
-    let mut rewritten = Buffer::new(&gateway.budget);
+    let mut rewritten = Buffer::new(&buffers.budget);
     let most = verdict.longest_rewrite(engine, text, body);
     let model = rewritten.write(most, |out| verdict.rewrite(engine, text, body, out))?;
     Ok(Rewritten {
@@ -246,31 +247,11 @@ fn slice(
     inspection: &mut RequestInspection,
     (tenant, profile, text): About<'_>,
 ) -> Result<Option<RequestVerdict>, Fault> {
-    let known = &mut *gateway.known_runs.borrow_mut();
+    let known = &mut *gateway.policy.known_runs.borrow_mut();
     let recall = Recall { known, tenant };
     let engine = &catalog.terms.engine;
     let mut scratch = catalog.scratch.borrow_mut();
     let step = inspection.step_recalling(Some(recall), engine, profile, text, SLICE, &mut scratch);
-    gateway.metrics.known_runs.count(known);
+    gateway.observers.metrics.known_runs.count(known);
     step
-}
-
-impl Gateway {
-    /// What the client is told of an answer that may not go on.
-    pub(crate) fn response_stopped(&self, engine: &Engine, stop: Denial) -> Rejection {
-        match stop {
-            Denial::Blocked { rule, .. } => {
-                self.metrics.policy_blocked();
-                Rejection::blocked(&engine.rule(rule).id, &engine.rule(rule).reason, None)
-            }
-            Denial::Fault(fault) => {
-                self.metrics.policy_fault();
-                Rejection::from(fault)
-            }
-            Denial::TooLarge | Denial::Malformed | Denial::GuardedCall => {
-                self.metrics.policy_fault();
-                Rejection::unreadable_answer(stop.code(), stop.to_string())
-            }
-        }
-    }
 }

@@ -106,7 +106,7 @@ impl Sender<'_, '_> {
                 upstream_body(usage, name, &self.call, said, model, rewritten.is_some())
             }
         };
-        let mut with_fields = Buffer::new(&gateway.budget);
+        let mut with_fields = Buffer::new(&gateway.buffers.budget);
         let body = match form {
             None => match self.set_fields(upstream, &body, &mut with_fields, reply.extra) {
                 Ok(true) => UpstreamBody::new(&with_fields, [None, None]),
@@ -177,7 +177,7 @@ impl Sender<'_, '_> {
         let accept = |head: &ResponseHead<'_>| {
             let may_turn = may_turn && !self.has_passed.get();
             declined.set(self.turned_away(head, may_turn));
-            gateway.spare.lend(out);
+            gateway.buffers.spare.lend(out);
             let options = AnswerOptions {
                 close: closes.get(),
                 ..options
@@ -185,8 +185,8 @@ impl Sender<'_, '_> {
             write_head(head, id.as_str(), options, scrutiny, out).map_err(|_| Failure::Unreachable)
         };
         let lent = Lent {
-            outgoing: &gateway.outgoing,
-            incoming: &gateway.incoming,
+            outgoing: &gateway.buffers.outgoing,
+            incoming: &gateway.buffers.incoming,
         };
         let limits = catalog.terms.limits;
         // Whether bytes of a body that was still coming have been taken, and not all.
@@ -246,6 +246,7 @@ impl Sender<'_, '_> {
             }
             open.leave();
             gateway
+                .observers
                 .metrics
                 .provider_failed(&upstream.name, failure.answer().code);
             UpstreamOutcome::Nothing(failure)
@@ -282,7 +283,13 @@ impl Sender<'_, '_> {
                 let heard = failed(failure, open);
                 match failure {
                     Failure::Unauthorized => {
-                        upstream.report_refusal(&gateway.metrics, name, early.status, None, &early.said);
+                        upstream.report_refusal(
+                            &gateway.observers.metrics,
+                            name,
+                            early.status,
+                            None,
+                            &early.said,
+                        );
                     }
                     _ => self.keep(SetAside::new(begun, keeps_usage, out, answer)),
                 }
@@ -328,7 +335,7 @@ impl Sender<'_, '_> {
             let failure = if is_refused || (may_be_the_key && says_key_is_refused(&body)) {
                 // It speaks of the gateway's key, and may quote it.
                 let kind = begun.head.error_kind.as_deref();
-                upstream.report_refusal(&gateway.metrics, name, status, kind, &body);
+                upstream.report_refusal(&gateway.observers.metrics, name, status, kind, &body);
                 Some(Failure::Unauthorized)
             } else if may_be_the_path && is_missing_path(status, &body) {
                 Some(Failure::NoResponses)
@@ -343,6 +350,7 @@ impl Sender<'_, '_> {
             };
             if let Some(failure) = failure {
                 gateway
+                    .observers
                     .metrics
                     .provider_failed(&upstream.name, failure.answer().code);
                 open.leave();

@@ -67,7 +67,7 @@ struct Standing<A> {
 /// # Errors
 /// [`Rejection`] when the tenant was removed since it was authenticated.
 pub fn tell(gateway: &Gateway, identity: &Identity, now: u64) -> Result<Vec<u8>, Rejection> {
-    let mut limiter = gateway.limiter.borrow_mut();
+    let mut limiter = gateway.limits.limiter.borrow_mut();
     let name = &*identity.tenant.name;
     let tenant = limiter
         .find(name)

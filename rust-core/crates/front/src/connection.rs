@@ -61,7 +61,11 @@ pub async fn serve(gateway: Rc<Gateway>, stream: ClientStream, lifecycle: Lifecy
         }
     };
     let mut connection = Connection {
-        client: Client::new(stream, catalog.terms.timeouts.client_idle, &gateway.budget),
+        client: Client::new(
+            stream,
+            catalog.terms.timeouts.client_idle,
+            &gateway.buffers.budget,
+        ),
         scanner: HeadScanner::new(),
         buffers: Buffers::default(),
         extra: Vec::new(),
@@ -164,7 +168,7 @@ impl Connection {
             }
         };
         let now = std::time::Instant::now();
-        let mut span = Span::start(&self.gateway.profiler, now);
+        let mut span = Span::start(&self.gateway.observers.profiler, now);
         self.catalog = self.gateway.catalog();
         let mut known = RequestSoFar::default();
         let request = match self.request(length, now, &mut span, &mut known) {
@@ -214,7 +218,7 @@ impl Connection {
                 };
                 let range = body.range.clone();
                 let message = claude_body::read(
-                    &self.gateway.budget,
+                    &self.gateway.buffers.budget,
                     in_path,
                     &self.client.input[range.clone()],
                     request.fields.as_deref_mut(),
@@ -270,7 +274,7 @@ impl Connection {
                 // Pinned where it is made: awaited as a value it would be copied twice.
                 let after = pin!(exchange::run(call, back)).await;
                 self.attribution.forget();
-                self.buffers.give_back(&self.gateway.spare);
+                self.buffers.give_back(&self.gateway.buffers.spare);
                 return match self.client.restore(input, body.consumed) {
                     Ok(()) => after,
                     Err(Exhausted) => AfterExchange::Close,
@@ -317,7 +321,7 @@ impl Connection {
             extra: &self.extra,
             family,
         };
-        self.gateway.spare.lend(&mut self.buffers.head);
+        self.gateway.buffers.spare.lend(&mut self.buffers.head);
         self.buffers.head.clear();
         match answered {
             Ok((status, json, field)) => {
@@ -407,7 +411,7 @@ impl Connection {
             route,
             fields,
             identity,
-            config: self.gateway.recorder.config(),
+            config: self.gateway.observers.recorder.config(),
             framing: head.framing,
             boundary,
             keep_alive: head.keep_alive,
@@ -509,7 +513,7 @@ impl Connection {
             extra: &self.extra,
             family: known.family,
         };
-        self.gateway.spare.lend(&mut self.buffers.head);
+        self.gateway.buffers.spare.lend(&mut self.buffers.head);
         self.buffers.head.clear();
         rejection
             .answer()
@@ -520,13 +524,13 @@ impl Connection {
     async fn send_measured(&mut self, close: bool, mut span: Span) -> AfterExchange {
         let after = self.send_head(close).await;
         span.lap_now(Stage::ClientWrite);
-        span.finish_now(&self.gateway.profiler);
+        span.finish_now(&self.gateway.observers.profiler);
         after
     }
 
     async fn send_head(&mut self, close: bool) -> AfterExchange {
         let sent = self.client.send(&self.buffers.head).await;
-        self.buffers.give_back(&self.gateway.spare);
+        self.buffers.give_back(&self.gateway.buffers.spare);
         match sent {
             Ok(()) if close => AfterExchange::Linger,
             Ok(()) => AfterExchange::Continue,

@@ -14,7 +14,8 @@ use proofgate_upstream::terms::Plan;
 
 use super::masks::{Masks, Unreplaced};
 use super::replacement::replace;
-use crate::gateway::{Gateway, Reading, make_ready};
+use crate::gateway::Gateway;
+use crate::gateway::buffers::{Reading, make_ready};
 use crate::judged::{self, DeniedRequest, JudgedRequest};
 
 /// A request that the rules have let pass.
@@ -65,7 +66,7 @@ pub async fn ask<'c>(
             Ok(Verdict::Deny { code, reason }) => {
                 asked.note(name, &code, 0);
                 if enforced {
-                    asked.asking.gateway.metrics.policy_blocked();
+                    asked.asking.gateway.observers.metrics.policy_blocked();
                     return Err(asked.denied(Rejection::denied_by_policy(name, &reason)));
                 }
                 asked.would_block();
@@ -82,7 +83,7 @@ pub async fn ask<'c>(
                 match (hook.config.on_failure, enforced) {
                     (OnFailure::Allow, _) => {}
                     (OnFailure::Deny, true) => {
-                        asked.asking.gateway.metrics.policy_fault();
+                        asked.asking.gateway.observers.metrics.policy_fault();
                         return Err(asked.denied(Rejection::policy_unavailable(name)));
                     }
                     (OnFailure::Deny, false) => asked.would_block(),
@@ -93,7 +94,7 @@ pub async fn ask<'c>(
     let score = asked.judged.note.as_ref().map_or(0, |note| note.score);
     match scored.filter(|_| threshold.is_some_and(|threshold| score >= threshold)) {
         Some(name) if enforced => {
-            asked.asking.gateway.metrics.policy_blocked();
+            asked.asking.gateway.observers.metrics.policy_blocked();
             let reason = "Together with others it finds too much that is suspicious.";
             Err(asked.denied(Rejection::denied_by_policy(name, reason)))
         }
@@ -127,7 +128,7 @@ impl<'c> Asked<'_, '_, 'c> {
         }
         self.read().await?;
         let overloaded = |Exhausted| Rejection::OVERLOADED;
-        let room = &self.asking.gateway.hook_room;
+        let room = &self.asking.gateway.policy.hook_room;
         let taken = room
             .take(Document::bytes_of(&self.reading.text))
             .map_err(overloaded)?;
@@ -156,7 +157,7 @@ impl<'c> Asked<'_, '_, 'c> {
         self.read().await?;
         let body = self.judged.rewritten.as_ref();
         let body = body.map_or(self.asking.body, |rewritten| &rewritten.body);
-        let (budget, text) = (&self.asking.gateway.budget, &self.reading.text);
+        let (budget, text) = (&self.asking.gateway.buffers.budget, &self.reading.text);
         let masks = &mut self.judged.masks;
         let masks = reversible.then(|| &mut **masks.get_or_insert_with(|| Box::new(Masks::new(budget))));
         match replace(budget, text, body, replacements, masks) {
@@ -179,7 +180,7 @@ impl<'c> Asked<'_, '_, 'c> {
         let rewritten = self.judged.rewritten.as_ref();
         let body = rewritten.map_or(self.asking.body, |rewritten| &rewritten.body);
         if self.reading.text.capacity() == 0 {
-            *self.reading = self.asking.gateway.reading.take();
+            *self.reading = self.asking.gateway.buffers.reading.take();
         }
         let attachments = judged::attachments(self.asking.catalog);
         self.reading.text.set_attachments(attachments);
@@ -211,7 +212,7 @@ impl<'c> Asked<'_, '_, 'c> {
 
     /// Leaves the buffers to others: a request that waits needs none.
     fn give_back(&mut self) {
-        std::mem::take(self.reading).give_back_to(self.asking.gateway);
+        std::mem::take(self.reading).give_back_to(&self.asking.gateway.buffers);
         // What becomes less is never refused.
         let _ = self.room.resize(0);
         self.is_read = false;

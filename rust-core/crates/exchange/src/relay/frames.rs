@@ -50,11 +50,11 @@ impl Passage<'_> {
         let room = self.workspace.make_room(frames.size_with(bytes.len()));
         room.map_err(|Exhausted| Aborted::Policy(Rejection::ANSWER_OVERLOADED))?;
         if let Some(buffer) = frames.idle_buffer() {
-            self.gateway.spare.lend(buffer);
+            self.gateway.buffers.spare.lend(buffer);
         }
         frames.push(bytes);
         let mut event = Vec::new();
-        self.gateway.spare.lend(&mut event);
+        self.gateway.buffers.spare.lend(&mut event);
         let taken = loop {
             event.clear();
             match frames.next_event(&mut event) {
@@ -68,9 +68,9 @@ impl Passage<'_> {
             }
         };
         event.clear();
-        self.gateway.spare.take_back(&mut event);
+        self.gateway.buffers.spare.take_back(&mut event);
         if let Some(buffer) = frames.idle_buffer() {
-            self.gateway.spare.take_back(buffer);
+            self.gateway.buffers.spare.take_back(buffer);
         }
         // What waits for the rest of its frame is there until that comes.
         let room = self.workspace.make_room(frames.size_with(0));

@@ -11,7 +11,9 @@ use proofgate_stages::Stage;
 use proofgate_upstream::failure::Aborted;
 use proofgate_wire::encode;
 
-use crate::gateway::{Gateway, KEPT};
+use crate::gateway::Gateway;
+use crate::gateway::buffers::KEPT;
+use crate::gateway::observers::Observers;
 use crate::judged::{note, owned, write_counts};
 use crate::open_exchange::OpenExchange;
 use crate::request_policy::SLICE;
@@ -55,29 +57,34 @@ pub(super) fn inspect(
         return Ok(());
     };
     passed.clear();
-    gateway.spare.lend(passed);
+    gateway.buffers.spare.lend(passed);
     open.span.lap_now(Stage::Relay);
     let pushed = inspector.push(
         engine,
         profile,
         &mut open.catalog.scratch.borrow_mut(),
-        &mut gateway.answer_reading.borrow_mut(),
+        &mut gateway.buffers.answer_reading.borrow_mut(),
         bytes,
         passed,
     );
     open.span.lap_now(Stage::ResponsePolicy);
-    pushed.map_err(|stop| stopped(gateway, open, inspector, stop))
+    pushed.map_err(|stop| stopped(&gateway.observers, open, inspector, stop))
 }
 
 /// What the client is told of an answer that may not go on.
-fn stopped(gateway: &Gateway, open: &OpenExchange, inspector: &ResponseInspector, stop: Denial) -> Rejection {
+fn stopped(
+    observers: &Observers,
+    open: &OpenExchange,
+    inspector: &ResponseInspector,
+    stop: Denial,
+) -> Rejection {
     let called = inspector.call_guard().and_then(CallGuard::guarded_call);
     match (stop, &open.guard, called) {
         (Denial::GuardedCall, Some(guard), Some(entry)) => {
-            gateway.metrics.policy_blocked();
+            observers.metrics.policy_blocked();
             guard.rejection(entry)
         }
-        _ => gateway.response_stopped(&open.catalog.terms.engine, stop),
+        _ => observers.response_stopped(&open.catalog.terms.engine, stop),
     }
 }
 
@@ -151,11 +158,11 @@ fn next_slice(gateway: &Gateway, open: &OpenExchange, workspace: &mut Workspace)
     };
     let terms = &open.catalog.terms;
     let (engine, profile) = (&terms.engine, &terms.plan(&open.tenant).profile);
-    let reading = &mut *gateway.answer_reading.borrow_mut();
+    let reading = &mut *gateway.buffers.answer_reading.borrow_mut();
     let scratch = &mut open.catalog.scratch.borrow_mut();
     let step = inspector.finish_step(engine, profile, scratch, reading, SLICE, passed);
     reading.give_back(KEPT);
-    let step = step.map_err(|stop| stopped(gateway, open, inspector, stop))?;
+    let step = step.map_err(|stop| stopped(&gateway.observers, open, inspector, stop))?;
     if step == Step::Pending {
         let room = workspace.make_room(0);
         room.map_err(|Exhausted| Rejection::ANSWER_OVERLOADED)?;
@@ -164,7 +171,7 @@ fn next_slice(gateway: &Gateway, open: &OpenExchange, workspace: &mut Workspace)
 }
 
 /// Notes for the record what the rules saw.
-pub(super) fn note_judgement(gateway: &Gateway, open: &mut OpenExchange, workspace: &mut Workspace) {
+pub(super) fn note_judgement(observers: &Observers, open: &mut OpenExchange, workspace: &mut Workspace) {
     let Some((inspector, _)) = workspace.inspector() else {
         return;
     };
@@ -172,11 +179,11 @@ pub(super) fn note_judgement(gateway: &Gateway, open: &mut OpenExchange, workspa
     if judgement.decision().is_some() {
         let engine = &open.catalog.terms.engine;
         open.policy = Some(owned(note(engine, judgement, None, inspector.is_redacted())));
-        gateway.metrics.policy_flagged(judgement);
+        observers.metrics.policy_flagged(judgement);
     }
     let guarded = open.guard.as_ref().zip(inspector.call_guard());
     if let Some(call) = guarded.and_then(|(guard, calls)| guard.note(calls)) {
-        gateway.metrics.guarded_call(call.verdict);
+        observers.metrics.guarded_call(call.verdict);
         let note = open.policy.get_or_insert_with(PolicyNote::default);
         note.would_block |= call.verdict == GuardVerdict::Observed;
         note.guarded_call = Some(call);

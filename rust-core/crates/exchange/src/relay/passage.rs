@@ -143,7 +143,7 @@ pub(super) struct Passage<'p> {
 impl Passage<'_> {
     /// Takes decoded bytes of the answer on their way to the client.
     pub(super) fn take(&mut self, data: &[u8]) -> Result<(), Aborted> {
-        self.gateway.spare.lend(&mut self.workspace.piece);
+        self.gateway.buffers.spare.lend(&mut self.workspace.piece);
         if let Some(mut frames) = self.progress.frames.take() {
             let taken = self.take_frames(&mut frames, data);
             self.progress.frames = Some(frames);
@@ -204,7 +204,7 @@ impl Passage<'_> {
         if self.answer_head.is_unreadable(kind) {
             let engine = &self.open.catalog.terms.engine;
             return Err(Aborted::Policy(
-                self.gateway.response_stopped(engine, Denial::Malformed),
+                self.gateway.observers.response_stopped(engine, Denial::Malformed),
             ));
         }
         Ok(())
@@ -356,7 +356,7 @@ impl Passage<'_> {
         if self.workspace.partial.is_empty() {
             self.progress.growth = Growth::default();
         }
-        self.gateway.spare.lend(&mut self.workspace.partial);
+        self.gateway.buffers.spare.lend(&mut self.workspace.partial);
         self.workspace.partial.extend_from_slice(part);
         let is_kept_whole = self.progress.translation.is_some() || self.progress.candidates.is_some();
         if is_kept_whole || self.answer_head.to_frames {

@@ -11,21 +11,21 @@ use proofgate_upstream::failure::Aborted;
 use proofgate_wire::encode;
 
 use super::inspection::append;
-use crate::gateway::Gateway;
+use crate::gateway::buffers::Buffers;
 use crate::open_exchange::OpenExchange;
 use crate::reply::Reply;
 
 /// Sends what is decoded, with the head before it if that has not left yet.
 pub(super) async fn send_piece(
-    gateway: &Gateway,
+    buffers: &Buffers,
     reply: &mut Reply<'_>,
     answer_head: &AnswerHead,
     workspace: &mut Workspace,
 ) -> Result<(), Aborted> {
-    write_piece(gateway, reply, answer_head, workspace, false);
+    write_piece(buffers, reply, answer_head, workspace, false);
     // A client that does not read must not keep what others can use meanwhile.
-    gateway.spare.take_back(&mut workspace.piece);
-    send(gateway, reply).await.map_err(|_| Aborted::Client)
+    buffers.spare.take_back(&mut workspace.piece);
+    send(buffers, reply).await.map_err(|_| Aborted::Client)
 }
 
 /// Adds what is decoded to the answer as its client gets it, where that is in frames: then it is these that are sent. `last`:
@@ -66,27 +66,27 @@ const HEARTBEAT: &[u8] = b": hb\n";
 
 /// Lets a client know that its stream, of which only whole events have left, goes on.
 pub(super) async fn send_heartbeat(
-    gateway: &Gateway,
+    buffers: &Buffers,
     reply: &mut Reply<'_>,
     open: &mut OpenExchange,
 ) -> Result<(), Aborted> {
     open.respond(HEARTBEAT);
     let head = &mut reply.buffers.head;
-    gateway.spare.lend(head);
+    buffers.spare.lend(head);
     encode::write_chunk(head, HEARTBEAT);
-    send(gateway, reply).await.map_err(|_| Aborted::Client)
+    send(buffers, reply).await.map_err(|_| Aborted::Client)
 }
 
 /// Puts what is decoded behind the head, or where that would stand: a short copy costs less than a vectored write.
 fn write_piece(
-    gateway: &Gateway,
+    buffers: &Buffers,
     reply: &mut Reply<'_>,
     answer_head: &AnswerHead,
     workspace: &mut Workspace,
     last: bool,
 ) {
     let (head, piece) = (&mut reply.buffers.head, &mut workspace.piece);
-    gateway.spare.lend(head);
+    buffers.spare.lend(head);
     if answer_head.chunked && !piece.is_empty() {
         encode::write_chunk_header(head, piece.len());
         head.append(piece);
@@ -100,17 +100,17 @@ fn write_piece(
 }
 
 /// Sends what was written.
-async fn send(gateway: &Gateway, reply: &mut Reply<'_>) -> io::Result<()> {
+async fn send(buffers: &Buffers, reply: &mut Reply<'_>) -> io::Result<()> {
     let head = &mut reply.buffers.head;
     let sent = reply.client.send(head).await;
     head.clear();
-    gateway.spare.take_back(head);
+    buffers.spare.take_back(head);
     sent
 }
 
 /// Records the completion, then lets the end of the answer go.
 pub(super) async fn finish(
-    gateway: &Gateway,
+    buffers: &Buffers,
     reply: &mut Reply<'_>,
     answer_head: &AnswerHead,
     mut open: Box<OpenExchange>,
@@ -122,13 +122,13 @@ pub(super) async fn finish(
     let usage = workspace.usage();
     open.store().await;
     let completion = open.end(Outcome::Complete, answer_head.status, usage);
-    write_piece(gateway, reply, answer_head, &mut workspace, true);
+    write_piece(buffers, reply, answer_head, &mut workspace, true);
     let room = workspace.take_share();
-    gateway.workspaces.put_back(workspace);
+    buffers.workspaces.put_back(workspace);
     if !open.written(completion, Stage::CompletionRecord).await {
         return AfterExchange::Close;
     }
-    let sent = send(gateway, reply).await;
+    let sent = send(buffers, reply).await;
     drop(room);
     if sent.is_ok() {
         open.analyse(answer_head.events, usage);
@@ -143,7 +143,7 @@ pub(super) async fn finish(
 
 /// Ends an answer whose upstream has said itself that it failed, in an event that is about to leave.
 pub(super) async fn end_as_reported(
-    gateway: &Gateway,
+    buffers: &Buffers,
     reply: &mut Reply<'_>,
     answer_head: &AnswerHead,
     mut open: Box<OpenExchange>,
@@ -155,7 +155,7 @@ pub(super) async fn end_as_reported(
     open.store().await;
     let completion = open.end(Outcome::UpstreamError, answer_head.status, workspace.usage());
     if open.written(completion, Stage::CompletionRecord).await {
-        let _ = send_piece(gateway, reply, answer_head, &mut workspace).await;
+        let _ = send_piece(buffers, reply, answer_head, &mut workspace).await;
         open.sent();
     }
     AfterExchange::Close
@@ -163,7 +163,7 @@ pub(super) async fn end_as_reported(
 
 /// Ends an answer that its upstream left unfinished, so that no client can take it for a whole one. `event` says so.
 pub(super) async fn break_off(
-    gateway: &Gateway,
+    buffers: &Buffers,
     reply: &mut Reply<'_>,
     answer_head: &AnswerHead,
     mut open: Box<OpenExchange>,
@@ -179,7 +179,7 @@ pub(super) async fn break_off(
     open.store().await;
     let completion = open.end(outcome, answer_head.status, workspace.usage());
     if answer_head.events && open.written(completion, Stage::CompletionRecord).await {
-        let _ = send_piece(gateway, reply, answer_head, &mut workspace).await;
+        let _ = send_piece(buffers, reply, answer_head, &mut workspace).await;
         open.sent();
     }
     AfterExchange::Close

@@ -62,7 +62,7 @@ impl Source<'_> {
             if left.is_zero() {
                 return Err(Aborted::Upstream(Failure::timed_out(Timeout::Idle, self.until)));
             }
-            send_heartbeat(self.gateway, reply, open).await?;
+            send_heartbeat(&self.gateway.buffers, reply, open).await?;
             match self.read_within(reply, left.min(interval)).await {
                 Err(Aborted::Upstream(Failure::TimedOut(Timeout::Idle))) => {}
                 read => return read,
@@ -78,7 +78,7 @@ impl Source<'_> {
     async fn read_within(&mut self, reply: &mut Reply<'_>, patience: Duration) -> Result<bool, Aborted> {
         let (upstream, incoming, buffer) = (
             &mut self.upstream,
-            &self.gateway.incoming,
+            &self.gateway.buffers.incoming,
             &mut reply.buffers.upstream,
         );
         // What waits has no memory: of the connections that wait, one reads at a time.
@@ -99,7 +99,7 @@ impl Source<'_> {
     pub(super) fn lend(&self, reply: &mut Reply<'_>) {
         let buffer = std::mem::take(&mut reply.buffers.upstream);
         if buffer.capacity() <= MAX_KEPT {
-            self.gateway.incoming.set(buffer);
+            self.gateway.buffers.incoming.set(buffer);
         }
     }
 }

@@ -16,7 +16,7 @@ impl Passage<'_> {
     /// Keeps bytes of an answer that is no stream: it is translated when it is whole.
     pub(super) fn keep_to_translate(&mut self, bytes: &[u8]) -> Result<(), Aborted> {
         self.workspace.usage.push(bytes);
-        self.gateway.spare.lend(&mut self.workspace.partial);
+        self.gateway.buffers.spare.lend(&mut self.workspace.partial);
         self.workspace.partial.extend_from_slice(bytes);
         self.take_room_for_partial()
     }

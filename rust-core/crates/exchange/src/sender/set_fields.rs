@@ -21,7 +21,7 @@ impl Sender<'_, '_> {
             return Ok(false);
         }
         let length = body.length();
-        let mut whole = Buffer::new(&self.incoming.gateway.budget);
+        let mut whole = Buffer::new(&self.incoming.gateway.buffers.budget);
         whole.write(length, |whole| {
             body.parts().iter().for_each(|part| whole.extend_from_slice(part));
         })?;

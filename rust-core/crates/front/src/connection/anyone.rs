@@ -36,7 +36,7 @@ impl Connection {
             extra: &self.extra,
             family: Family::default(),
         };
-        self.gateway.spare.lend(&mut self.buffers.head);
+        self.gateway.buffers.spare.lend(&mut self.buffers.head);
         let head = &mut self.buffers.head;
         head.clear();
         write_response(

@@ -40,7 +40,7 @@ impl Connection {
             dialect,
             framing,
             terms,
-            &self.gateway.budget,
+            &self.gateway.buffers.budget,
         ));
         let asks = request.expect_continue;
         let (client, lifecycle) = (&mut self.client, &mut self.lifecycle);
@@ -96,7 +96,7 @@ impl Connection {
         };
         let after = exchange::run(call, back).await;
         self.attribution.forget();
-        self.buffers.give_back(&self.gateway.spare);
+        self.buffers.give_back(&self.gateway.buffers.spare);
         after
     }
 
@@ -108,7 +108,7 @@ impl Connection {
         now: Instant,
         known: &mut RequestSoFar,
     ) -> Result<(), NoRequest> {
-        let (catalog, config) = (self.gateway.catalog(), self.gateway.recorder.config());
+        let (catalog, config) = (self.gateway.catalog(), self.gateway.observers.recorder.config());
         if Rc::ptr_eq(&catalog, &self.catalog) && config == request.config {
             return Ok(());
         }

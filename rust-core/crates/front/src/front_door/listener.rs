@@ -52,7 +52,7 @@ pub async fn accept(
             accepted = listener.accept(), if connections.len() < limit => match accepted {
                 Ok((stream, address)) => {
                     let _ = stream.set_nodelay(true);
-                    gateway.metrics.connection_opened();
+                    gateway.observers.metrics.connection_opened();
                     let streams = Arc::clone(&streams);
                     let peer = Peer {
                         routed: Routed::Anyone,
@@ -61,7 +61,7 @@ pub async fn accept(
                     connections.spawn_local(begin(Rc::clone(gateway), stream, peer, view.clone(), streams));
                 }
                 Err(error) => {
-                    gateway.metrics.accept_failed();
+                    gateway.observers.metrics.accept_failed();
                     report(&error, &mut reported);
                     // Out of file descriptors or memory: what is in use must come back first.
                     tokio::time::sleep(PAUSE).await;
@@ -90,7 +90,7 @@ async fn begin(
     lifecycle: Lifecycle,
     streams: Arc<Semaphore>,
 ) -> bool {
-    let ready = gateway.profiler.timer();
+    let ready = gateway.observers.profiler.timer();
     let catalog = gateway.catalog();
     let within = catalog.terms.timeouts.client_head;
     if let Some(key) = &catalog.terms.routing_key {
@@ -108,7 +108,7 @@ async fn begin(
         None => ClientStream::Plain(tcp),
         Some(config) => match timeout(within, TlsAcceptor::from(config).accept(tcp).into_fallible()).await {
             Ok(Ok(tls)) if tls.get_ref().1.alpn_protocol() == Some(HTTP2) => {
-                ready.stop(&gateway.profiler, Interval::Accept);
+                ready.stop(&gateway.observers.profiler, Interval::Accept);
                 return http2::serve(gateway, tls, lifecycle, peer, streams).await;
             }
             Ok(Ok(tls)) => ClientStream::Tls(Box::new(tls)),
@@ -120,7 +120,7 @@ async fn begin(
             Err(_) => return false,
         },
     };
-    ready.stop(&gateway.profiler, Interval::Accept);
+    ready.stop(&gateway.observers.profiler, Interval::Accept);
     connection::serve(gateway, stream, lifecycle, peer).await;
     false
 }
@@ -177,5 +177,5 @@ pub async fn wait_for_all(gateway: &Rc<Gateway>, connections: &mut JoinSet<bool>
 /// The task of a connection, or of a stream of it, is its panic boundary: a panic costs that alone and is counted.
 fn count_end(gateway: &Gateway, ended: Result<bool, JoinError>) {
     let panicked = ended.unwrap_or_else(|error| error.is_panic());
-    gateway.metrics.connection_closed(panicked);
+    gateway.observers.metrics.connection_closed(panicked);
 }

@@ -69,7 +69,7 @@ impl Stream {
         let (parts, body) = request.into_parts();
         let head_only = parts.method == Method::HEAD;
         let mut head = Vec::with_capacity(1024);
-        let memory = self.gateway.budget.share(MEMORY);
+        let memory = self.gateway.buffers.budget.share(MEMORY);
         let written = match (&room, &memory) {
             (StreamPermit::None, _) | (_, Err(Exhausted)) => Err(NO_ROOM),
             _ => write_head(parts, body.is_end_stream(), &mut head),
