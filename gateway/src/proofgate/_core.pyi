@@ -243,6 +243,13 @@ class Worker:
     def record_interval(self, name: str, duration_seconds: float) -> None:
         """Records an interval that Python measured, `python_resume` or `loop_lag`, while profiling is on."""
 
+def config_fields() -> list[str]:
+    """The path of each field and each word of the document that `Worker` reads, as the core knows them.
+
+    `providers[].timeouts.connect_ms` is a field, `ledger.durability=synced` a word; `[]` stands for the
+    elements of a list.
+    """
+
 def model_constraints(model: str) -> str:
     """What a model is known to refuse, by its name at the provider, as a JSON list.
 

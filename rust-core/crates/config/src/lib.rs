@@ -10,6 +10,7 @@
 )]
 
 mod analysis;
+mod read_fields;
 mod reasons;
 mod telemetry;
 
@@ -24,6 +25,7 @@ use proofgate_policy::{PolicyConfig, TenantPolicy};
 use serde::{Deserialize, Deserializer};
 
 pub use analysis::AnalysisConfig;
+pub use read_fields::read_fields;
 pub use reasons::{Reason, Reasons};
 pub use telemetry::{AccessLogMode, Settings, TelemetryConfig, Traces, TracesConfig};
 

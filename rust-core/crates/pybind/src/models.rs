@@ -4,7 +4,8 @@ use pyo3::prelude::*;
 use serde::Serialize;
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(model_constraints, module)?)
+    module.add_function(wrap_pyfunction!(model_constraints, module)?)?;
+    module.add_function(wrap_pyfunction!(config_fields, module)?)
 }
 
 #[derive(Serialize)]
@@ -23,4 +24,10 @@ fn model_constraints(model: &str) -> PyResult<String> {
         })
         .collect();
     serde_json::to_string(&known).map_err(|error| PyRuntimeError::new_err(error.to_string()))
+}
+
+/// The fields of the document that a worker reads; see `_core.pyi`.
+#[pyfunction]
+fn config_fields() -> Vec<String> {
+    proofgate_dataplane::config_fields()
 }
