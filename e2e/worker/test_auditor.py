@@ -273,7 +273,7 @@ def test_a_pipe_in_the_place_of_a_file_is_told_and_no_look_waits_for_who_writes_
     os.mkfifo(path)
     told, findings = audit.look()
     assert (told, [finding["code"] for finding in findings]) == (code, found)
-    assert all("it is no regular file" in finding["message"] for finding in findings)
+    assert all("it is not a regular file" in finding["message"] for finding in findings)
 
 
 def test_an_auditor_follows_a_worker_survives_a_kill_and_sees_a_deletion_while_it_runs(folder: Path) -> None:

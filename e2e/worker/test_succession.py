@@ -153,4 +153,4 @@ def test_a_worker_says_that_the_logs_before_the_newest_are_gone(tmp_path: Path) 
         assert opened[third]["predecessor"]["missing"] == first
         assert "missing" not in opened[second]["predecessor"]
         code, report = verdict(gateway)
-        assert code == 10 and f"its predecessor {first} is not there" in report
+        assert code == 10 and f"its predecessor {first} is missing" in report

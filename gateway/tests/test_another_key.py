@@ -32,7 +32,7 @@ def test_the_code_decides_and_not_the_words(message: str) -> None:
 
 def test_a_log_that_cannot_be_read_is_not_said_to_have_been_changed() -> None:
     bad_sector = {"verdict": "invalid", "code": "unreadable", "message": "Input/output error"}
-    behind = {"verdict": "incomplete", "message": "records are under no checkpoint"}
+    behind = {"verdict": "incomplete", "message": "records are not covered by a checkpoint"}
     changed = {"verdict": "invalid", "message": "a checksum differs"}
     for of_log, of_ledger, told in (
         ([bad_sector, behind], [], UNREAD),

@@ -75,16 +75,16 @@ pub fn look(
         Err(error) => {
             return match error.kind() {
                 io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Ok((Archived::Missing, 0)),
-                io::ErrorKind::InvalidData => Ok((Archived::Changed("it is no regular file"), 0)),
+                io::ErrorKind::InvalidData => Ok((Archived::Changed("it is not a regular file"), 0)),
                 _ => Err(EvidenceError::io("open", &path)(error)),
             };
         }
     };
     let read = digest_of(&*file).map_err(EvidenceError::io("read", &path))?;
     Ok(match read {
-        None => (Archived::Changed("it is longer than any configuration"), 0),
+        None => (Archived::Changed("it is larger than a configuration can be"), 0),
         Some((found, bytes)) if found == *digest => (Archived::Kept, bytes),
-        Some((_, bytes)) => (Archived::Changed("its SHA-256 is not its name"), bytes),
+        Some((_, bytes)) => (Archived::Changed("its SHA-256 differs from its name"), bytes),
     })
 }
 
@@ -127,7 +127,7 @@ pub fn check(storage: &dyn ReadStorage, report: &mut Report) {
                 Ok((Archived::Missing, _)) => (
                     MISSING,
                     Verdict::Incomplete,
-                    format!("this configuration is not there, and {named_by}"),
+                    format!("this configuration is missing, but {named_by}"),
                 ),
                 Ok((Archived::Changed(why), _)) => {
                     (CHANGED, Verdict::Invalid, format!("{why}, and {named_by}"))
@@ -140,7 +140,7 @@ pub fn check(storage: &dyn ReadStorage, report: &mut Report) {
                     (
                         "unreadable",
                         verdict,
-                        format!("it cannot be read ({error}), and {named_by}"),
+                        format!("it cannot be read ({error}), but {named_by}"),
                     )
                 }
             };

@@ -26,7 +26,7 @@ pub fn read_notes(
     };
     let notes = split_notes(text);
     if notes.is_empty() {
-        return Err(refused(1, "the file holds no note".to_owned().into()));
+        return Err(refused(1, "the file contains no note".to_owned().into()));
     }
     let read = notes.into_iter().enumerate().map(|(at, note)| {
         let signed = match key {
@@ -75,7 +75,10 @@ pub fn consistency(
     new: &Checkpoint,
 ) -> Result<Vec<Hash>, EvidenceError> {
     if old.origin != new.origin {
-        let told = format!("they are of two logs, {} and {}", old.origin, new.origin);
+        let told = format!(
+            "the checkpoints belong to two logs, {} and {}",
+            old.origin, new.origin
+        );
         return Err(EvidenceError::Inconsistent(told));
     }
     if old.size == new.size && old.root != new.root {
@@ -178,12 +181,15 @@ fn read_proof<N: NodeReader<Error = EvidenceError> + ?Sized>(
 /// [`EvidenceError::Inconsistent`].
 pub fn check(old: &Checkpoint, new: &Checkpoint, hashes: &[Hash]) -> Result<(), EvidenceError> {
     if old.origin != new.origin {
-        let told = format!("they are of two logs, {} and {}", old.origin, new.origin);
+        let told = format!(
+            "the checkpoints belong to two logs, {} and {}",
+            old.origin, new.origin
+        );
         return Err(EvidenceError::Inconsistent(told));
     }
     verify_consistency(old.size, &old.root, new.size, &new.root, hashes).map_err(|error| {
         let told = format!(
-            "{} at {} records is not the beginning of itself at {}: {error}",
+            "{} at {} records is not a prefix of the same log at {}: {error}",
             old.origin, old.size, new.size
         );
         EvidenceError::Inconsistent(told)

@@ -30,7 +30,7 @@ pub fn read_text(storage: &dyn ReadStorage, dir: &Path) -> Result<String, Eviden
     };
     let length = file.len().map_err(EvidenceError::io("stat", &path))?;
     let Some(length) = usize::try_from(length).ok().filter(|_| length <= MAX_ERASURES) else {
-        return Err(refused(0, format!("{length} bytes of erasures are too many")));
+        return Err(refused(0, format!("{length} bytes of erasures exceed the limit")));
     };
     let mut bytes = vec![0; length];
     let read = read_full(&*file, &mut bytes, 0).map_err(EvidenceError::io("read", &path))?;
@@ -57,7 +57,7 @@ pub fn read(text: &str, origin: &str, size: u64, keeping: &VerifyingKey) -> Vec<
             match (erasure.origin.as_str(), erasure.size) == (origin, size) {
                 true => Ok(erasure),
                 false => Err(format!(
-                    "it is of {} with {} records, and not of {origin} with {size}",
+                    "it is for {} with {} records, not for {origin} with {size}",
                     erasure.origin, erasure.size
                 )),
             }

@@ -99,13 +99,13 @@ impl SegmentHeader {
             return Err("the file is shorter than a segment header");
         }
         if bytes[..8] != MAGIC {
-            return Err("the segment header has no magic");
+            return Err("the segment header does not begin with the magic number");
         }
         if crc32c::crc32c(&bytes[..124]) != u32_at(bytes, 124) {
             return Err("the segment header's checksum does not match");
         }
         if u32_at(bytes, 8) != u32::from(VERSION) {
-            return Err("the segment has another format version");
+            return Err("the segment has an unknown format version");
         }
         let mut incarnation = [0; 16];
         incarnation.copy_from_slice(&bytes[16..32]);
@@ -195,7 +195,7 @@ impl FrameHeader {
             || bytes[5] != 0
             || bytes[6..8] != VERSION.to_le_bytes()
         {
-            return Err("no frame header is here");
+            return Err("there is no frame header here");
         }
         if key.crc(seq, &bytes[..28]) != u32_at(bytes, 28) {
             return Err("the frame header's checksum does not match");

@@ -95,7 +95,7 @@ fn check(
     let ledger = found.first().and_then(|shard| shard.dir.parent()).unwrap_or(path);
     let (line, mut findings) = match keys::follow(storage, ledger, keys.ledger) {
         Err(error) if of != Of::OneLog => {
-            let found = unreadable::told(error, ": keys that follow the given one are not known")?;
+            let found = unreadable::told(error, ": the successors of the given key are not known")?;
             (keys.ledger.cloned(), vec![found])
         }
         other => other?,
@@ -116,13 +116,13 @@ fn check(
         }
         Err(error) => findings.push(unreadable::told(
             error,
-            ": which shred keys were destroyed is not known",
+            ": it is not known which shred keys were destroyed",
         )?),
     }
     if of == Of::Ledger {
         match hold_check::check(storage, ledger, keys) {
             Ok(found) => findings.extend(found),
-            Err(error) => findings.push(unreadable::told(error, ": statements of holds are not checked")?),
+            Err(error) => findings.push(unreadable::told(error, ": hold statements were not checked")?),
         }
     }
     for shard in &found {

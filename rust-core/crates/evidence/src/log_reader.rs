@@ -362,10 +362,12 @@ impl<'s> LogReader<'s> {
         };
         let flaw = match (found, reason) {
             (Some((at, seq)), reason) => {
-                let reason = reason.unwrap_or("zeros stand where records belong");
+                let reason = reason.unwrap_or("there are zeros where records belong");
                 let lost = match seq.checked_sub(1).filter(|_| seq > expected) {
-                    Some(last) => format!("; records {expected} to {last} are lost, byte {at} goes on"),
-                    None => format!("; byte {at} goes on"),
+                    Some(last) => {
+                        format!("; records {expected} to {last} are lost, and the log continues at byte {at}")
+                    }
+                    None => format!("; the log continues at byte {at}"),
                 };
                 let flaw = self.flaw(from, format!("{reason}{lost}"));
                 if let Some(reader) = &mut self.reader {
@@ -381,7 +383,7 @@ impl<'s> LogReader<'s> {
             }
             (None, None) => Flaw {
                 residue: true,
-                ..self.flaw(nonzero, "bytes behind the last record are not zero".to_owned())
+                ..self.flaw(nonzero, "bytes after the last record are not zero".to_owned())
             },
         };
         self.reader = None;
@@ -501,12 +503,10 @@ impl<'s> LogReader<'s> {
                 header.incarnation
             ))
         } else if ordinal != position {
-            Some(format!(
-                "segment {ordinal} stands where segment {position} belongs"
-            ))
+            Some(format!("segment {ordinal} is in the place of segment {position}"))
         } else if segment.name != SegmentName::Prepared(ordinal) && segment.name != SegmentName::First(first)
         {
-            Some("the segment has another's name".to_owned())
+            Some("the segment has the name of another segment".to_owned())
         } else if self.origin.is_some_and(|origin| origin != header.origin) {
             Some("the segment belongs to another origin".to_owned())
         } else if first != self.expected {

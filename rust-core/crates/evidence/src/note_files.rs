@@ -58,7 +58,7 @@ pub fn names(storage: &dyn ReadStorage, dir: &Path, most: usize) -> Result<Vec<S
         return Err(EvidenceError::Corruption {
             path: dir.to_owned(),
             offset: 0,
-            reason: format!("{} statements are too many", names.len()),
+            reason: format!("there are too many statements: {}", names.len()),
         });
     }
     Ok(names)

@@ -101,7 +101,7 @@ impl FrameHeader {
     pub fn decode(bytes: &[u8; HEADER]) -> Result<Self, &'static str> {
         let u32_at = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
         if bytes[..8] != MAGIC {
-            return Err("there is no frame");
+            return Err("there is no frame here");
         }
         if crc32c::crc32c(&bytes[..28]) != u32_at(28) {
             return Err("the checksum of a frame's header does not match");
@@ -109,14 +109,14 @@ impl FrameHeader {
         let field = match u32_at(16) {
             1 => Field::Request,
             2 => Field::Response,
-            _ => return Err("a frame is of no known body"),
+            _ => return Err("a frame is for an unknown kind of body"),
         };
         if u32_at(24) != 0 {
-            return Err("a frame is of a later format");
+            return Err("a frame has a later format");
         }
         let sealed = u32_at(20);
         if !(SEAL..=MAX_PAYLOAD + SEAL).contains(&(sealed as usize)) {
-            return Err("a frame has a length that none has");
+            return Err("a frame's length is out of range");
         }
         let mut seq = [0; 8];
         seq.copy_from_slice(&bytes[8..16]);
@@ -197,18 +197,18 @@ impl PayloadFiles {
         let io = || EvidenceError::io("read", &self.path);
         let mut header = [0; HEADER];
         if read_full(&*self.payloads, &mut header, offset).map_err(io())? < HEADER {
-            return Err(damaged("the index leads beyond the end of the file"));
+            return Err(damaged("the index points past the end of the file"));
         }
         let header = FrameHeader::decode(&header).map_err(damaged)?;
         if (header.seq, header.field) != (seq, field) {
-            return Err(damaged("the index leads to the frame of another body"));
+            return Err(damaged("the index points to the frame of another body"));
         }
         let end = offset
             .checked_add(HEADER as u64)
             .and_then(|begin| begin.checked_add(header.bytes.into()));
         let length = self.payloads.len().map_err(io())?;
         if end.is_none_or(|end| end > length) {
-            return Err(damaged("its frame ends beyond the end of the file"));
+            return Err(damaged("its frame ends past the end of the file"));
         }
         Ok(Some(Placed {
             offset,

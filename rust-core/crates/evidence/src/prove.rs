@@ -184,7 +184,10 @@ pub fn inclusions(
     paths.ok_or_else(|| EvidenceError::Corruption {
         path: incarnation_dir.join(CHECKPOINT),
         offset: 0,
-        reason: format!("the records do not lead to the root it signs at {}", signed.size),
+        reason: format!(
+            "the records do not hash to the root that it signs at size {}",
+            signed.size
+        ),
     })
 }
 

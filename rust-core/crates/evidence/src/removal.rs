@@ -213,10 +213,14 @@ fn read_kept(
 ) -> Result<Kept, EvidenceError> {
     let kept: Vec<u64> = names.iter().filter_map(|name| kept_seq(name)).collect();
     if kept.first() != Some(&0) {
-        return Ok(Err("its open record is not there".to_owned().into()));
+        return Ok(Err("its open record is missing".to_owned().into()));
     }
     if kept.len() > MOST_KEPT {
-        return Ok(Err(format!("{} records stand beside it", kept.len()).into()));
+        return Ok(Err(format!(
+            "there are too many records beside it: {}",
+            kept.len()
+        )
+        .into()));
     }
     let mut rules = Rules::new(incarnation);
     let mut checkpoint = String::new();
@@ -225,11 +229,11 @@ fn read_kept(
         let record = read_small(storage, &dir.join(record_name(seq)), MAX_RECORD)?;
         let proof = read_small(storage, &dir.join(proof_name(seq)), MAX_TLOG_PROOF)?;
         let (Some(record), Some(proof)) = (record, proof) else {
-            return Ok(Err(format!("record {seq} stays without its proof").into()));
+            return Ok(Err(format!("record {seq} was kept without its proof").into()));
         };
         match check_kept(seq, &record, &proof, tombstone, key) {
             Ok(note) => checkpoint = note,
-            Err(why) => return Ok(Err(why.within(&format!("record {seq}, which stays")))),
+            Err(why) => return Ok(Err(why.within(&format!("record {seq}, which was kept")))),
         }
         let taken = rules.take(seq, &record);
         newest = newest.max(taken.as_ref().map_or(0, Record::ts));
@@ -240,7 +244,7 @@ fn read_kept(
         };
         if !known {
             let why = taken.err();
-            let why = why.unwrap_or_else(|| format!("record {seq} is none of those that stay"));
+            let why = why.unwrap_or_else(|| format!("record {seq} is not one of those that are kept"));
             return Ok(Err(why.into()));
         }
     }
@@ -248,7 +252,7 @@ fn read_kept(
         .opened()
         .is_none_or(|opened| opened.origin != tombstone.origin)
     {
-        let why = format!("it is of {}, and the log says otherwise", tombstone.origin);
+        let why = format!("it is for {}, but the log has another origin", tombstone.origin);
         return Ok(Err(why.into()));
     }
     rules.lose();
@@ -281,11 +285,11 @@ fn check_kept(
         }
     };
     if proof.index != seq {
-        return Err(format!("the proof is of record {}", proof.index).into());
+        return Err(format!("the proof is for record {}", proof.index).into());
     }
     if (&signed.origin, signed.size, signed.root) != (&tombstone.origin, tombstone.size, tombstone.root) {
         return Err(format!(
-            "the tombstone says that {} ended with {} records, and the proof leads to another head: {} with {}",
+            "the tombstone says that {} ended with {} records, but the proof leads to another checkpoint: {} with {}",
             tombstone.origin, tombstone.size, signed.origin, signed.size
         )
         .into());

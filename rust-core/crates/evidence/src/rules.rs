@@ -206,7 +206,7 @@ impl Rules {
         match &record {
             Record::Open(open) if seq == 0 => self.begin(open)?,
             Record::Open(_) => return Err(format!("record {seq} is a second open record")),
-            _ if seq == 0 => return Err("the first record is no open record".to_owned()),
+            _ if seq == 0 => return Err("the first record is not an open record".to_owned()),
             Record::Aborted(aborted) => {
                 self.end_elsewhere(seq, &aborted.incarnation, aborted.admission, None)?;
             }
@@ -225,7 +225,7 @@ impl Rules {
             None => None,
             Some(named) => Some(Predecessor {
                 incarnation: parse_incarnation(&named.incarnation)
-                    .ok_or_else(|| format!("{:?} is no predecessor", named.incarnation))?,
+                    .ok_or_else(|| format!("{:?} is not a valid predecessor", named.incarnation))?,
                 size: named.size,
                 root: named.root,
                 sealed: named.sealed,
@@ -282,7 +282,7 @@ impl Rules {
         match refers {
             true => Ok(()),
             false => Err(format!(
-                "record {seq} is an analysis of record {}, which is no earlier one",
+                "record {seq} is an analysis of record {}, which is not an earlier record",
                 analysis.admission
             )),
         }
@@ -291,7 +291,7 @@ impl Rules {
     fn count(&mut self, seq: u64, tenant: &str, number: u64) -> Result<(), String> {
         let wrong = |before: u64| {
             Err(format!(
-                "record {seq} is admission {number} of {tenant}, of which this log holds {before} before it"
+                "record {seq} is admission {number} of {tenant}, but this log has {before} before it"
             ))
         };
         match self.counted.get_mut(tenant) {
@@ -319,7 +319,7 @@ impl Rules {
             Some(admitted) if admitted.id == id => Ok(()),
             None if !self.complete => Ok(()),
             _ => Err(format!(
-                "record {seq} is an attempt of record {admission}, which is no open admission of {id}"
+                "record {seq} is an attempt of record {admission}, which is not an open admission of {id}"
             )),
         }
     }
@@ -331,7 +331,7 @@ impl Rules {
                 "record {seq} completes record {admission}, which admitted another exchange"
             )),
             None if self.complete => Err(format!(
-                "record {seq} completes record {admission}, which is no open admission"
+                "record {seq} completes record {admission}, which is not an open admission"
             )),
             None => Ok(()),
         }
@@ -347,7 +347,7 @@ impl Rules {
         let incarnation = parse_incarnation(incarnation)
             .filter(|named| *named != self.incarnation)
             .ok_or_else(|| {
-                format!("record {seq} ends an exchange of {incarnation:?}, which is no earlier log")
+                format!("record {seq} ends an exchange of {incarnation:?}, which is not an earlier log")
             })?;
         self.foreign_ends.push(ForeignEnd {
             incarnation,
@@ -362,7 +362,7 @@ impl Rules {
         let named = parse_incarnation(&takeover.incarnation).filter(|named| *named != self.incarnation);
         let Some(incarnation) = named else {
             return Err(format!(
-                "record {seq} takes over {:?}, which is no earlier log",
+                "record {seq} takes over {:?}, which is not an earlier log",
                 takeover.incarnation
             ));
         };
@@ -377,12 +377,12 @@ impl Rules {
         }
         if before.is_some_and(|before| !before.running) {
             return Err(format!(
-                "record {seq} takes over {incarnation}, which was no running predecessor"
+                "record {seq} takes over {incarnation}, which was not a running predecessor"
             ));
         }
         if let Some(before) = before.filter(|before| takeover.size < before.size) {
             return Err(format!(
-                "record {seq} says that the predecessor ended with {} records, after {} of them were signed",
+                "record {seq} says that the predecessor ended with {} records, but {} had already been signed",
                 takeover.size, before.size
             ));
         }
@@ -402,7 +402,7 @@ impl Rules {
             Some(named) => Some(
                 parse_incarnation(named)
                     .filter(|named| *named != self.incarnation)
-                    .ok_or_else(|| format!("record {seq} names {named:?}, which is no successor"))?,
+                    .ok_or_else(|| format!("record {seq} names {named:?}, which is not a valid successor"))?,
             ),
             None => None,
         };
@@ -426,10 +426,10 @@ pub(crate) fn agree(
 ) -> Result<(), String> {
     match (coming, received) {
         (Some(true), Some(false)) => Err(format!(
-            "record {seq} does not say what arrived of the body that was still coming in record {admission}"
+            "record {seq} does not say how much was received of the body that was incomplete in record {admission}"
         )),
         (Some(false), Some(true)) => Err(format!(
-            "record {seq} says what arrived of a body that record {admission} admitted whole"
+            "record {seq} says how much was received of a body that record {admission} admitted in full"
         )),
         _ => Ok(()),
     }

@@ -96,7 +96,7 @@ impl SegmentReader {
             Err(reason) => return Ok(Slot::Bad(reason)),
         };
         let Some(frame) = self.bytes(offset, header.frame_bytes())? else {
-            return Ok(Slot::Bad("the record reaches beyond the end of its segment"));
+            return Ok(Slot::Bad("the record extends past the end of its segment"));
         };
         let crc = match header.check(frame, key) {
             Ok(crc) => crc,

@@ -41,7 +41,7 @@ pub(crate) fn list(storage: &dyn ReadStorage, dir: &Path) -> Result<VecDeque<Seg
         return Err(EvidenceError::Corruption {
             path: dir.to_owned(),
             offset: 0,
-            reason: format!("{prepared} prepared segments are too many"),
+            reason: format!("there are too many prepared segments: {prepared}"),
         });
     }
     let mut placed = Vec::new();

@@ -100,7 +100,7 @@ fn read_file(storage: &dyn ReadStorage, path: &Path) -> Result<Vec<Arc<ShredKey>
     if read == bytes.len() {
         return Err(refused(format!("it holds more than {MAX_SHRED_KEYS} keys")));
     }
-    let text = std::str::from_utf8(&bytes[..read]).map_err(|_| refused("it is not text".to_owned()))?;
+    let text = std::str::from_utf8(&bytes[..read]).map_err(|_| refused("it is not UTF-8".to_owned()))?;
     ShredKey::parse_file(text).map_err(|error| refused(error.to_string()))
 }
 

@@ -73,7 +73,7 @@ impl ReadStorage for FileStorage {
             Err(error) if !is_no_file(&error) && !leads_nowhere(&error) => Err(error),
             _ => Err(io::Error::new(
                 io::ErrorKind::InvalidData,
-                "it is no regular file",
+                "it is not a regular file",
             )),
         }
     }

@@ -50,8 +50,8 @@ fn what_was_admitted_of_a_body_and_what_arrived_of_it_are_both_revealed() {
 #[test]
 fn a_completion_says_what_arrived_of_a_body_if_and_only_if_it_was_coming() {
     for (coming, told, message) in [
-        (Some(COMING), None, "does not say what arrived"),
-        (None, Some(received(&[0; 32])), "admitted whole"),
+        (Some(COMING), None, "does not say how much was received"),
+        (None, Some(received(&[0; 32])), "admitted in full"),
     ] {
         let (disk, mut worker) = fresh();
         let admission = worker.admit_as("upload", 1, coming).unwrap();

@@ -257,7 +257,7 @@ fn a_successor_covers_the_tail_and_notices_when_it_changes() {
         report.incarnations[0]
             .findings
             .iter()
-            .any(|found| found.message.contains("came after"))
+            .any(|found| found.message.contains("were written after"))
     );
 
     // The tail that only the successor vouches for is cut.

@@ -50,7 +50,7 @@ fn checkpoints_that_are_not_one_history_are_told_apart() {
     };
     let (code, message) = told(&forked, last);
     assert_eq!(code, "inconsistent");
-    assert!(message.contains("is not the beginning of itself"), "{message}");
+    assert!(message.contains("is not a prefix of the same log"), "{message}");
     assert!(told(&forked, first).1.contains("two roots"));
     let ahead = Checkpoint {
         size: last.size + 5,

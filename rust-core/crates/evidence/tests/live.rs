@@ -100,7 +100,8 @@ fn expect_sound(report: &Report) {
     for finding in report.incarnations.iter().flat_map(|log| &log.findings) {
         assert_eq!(finding.verdict, Verdict::Incomplete, "{report:#?}");
         assert!(
-            finding.message.ends_with("are under no checkpoint") || finding.message.contains("not ended yet"),
+            finding.message.ends_with("are not covered by a checkpoint")
+                || finding.message.contains("not ended yet"),
             "{report:#?}"
         );
     }

@@ -65,7 +65,7 @@ fn a_predecessor_that_is_gone_is_told_also_when_one_incarnation_is_left() {
     disk.remove_dir(&first.promised.dir);
     let report = check(&disk);
     assert_eq!(report.incarnations.len(), 1);
-    expect(&report, Verdict::Incomplete, "is not there");
+    expect(&report, Verdict::Incomplete, "is missing");
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn salts_that_are_gone_or_short_are_told_and_zeroed_ones_are_counted() {
         (Verdict::Ok, 1)
     );
     disk.rot(&salts, |bytes| bytes.truncate(320));
-    expect(&check(&disk), Verdict::Invalid, "are not there");
+    expect(&check(&disk), Verdict::Invalid, "are missing");
     disk.rot(&salts, Vec::clear);
     expect(&check(&disk), Verdict::Invalid, "the salts of 40 admissions");
     disk.remove(&salts).unwrap();
@@ -96,7 +96,7 @@ fn a_salt_that_was_changed_is_told_with_its_record_and_one_put_elsewhere_too() {
         expect(
             &check(&disk),
             Verdict::Invalid,
-            "the salts of 1 admissions are not those that they name, of record 1 first",
+            "the salts of 1 admissions are not the ones that their records name, first that of record 1",
         );
         disk.rot(&salts, |bytes| bytes.clone_from(&stored));
     }
@@ -193,7 +193,7 @@ fn an_exchange_with_two_ends_is_told() {
         // The orphan was aborted when the second life began; record 1 was completed in the first.
         let (disk, first, mut second) = two_lives();
         append_aborted(&mut second, &first, admission);
-        expect(&check(&disk), Verdict::Invalid, "which has an end already");
+        expect(&check(&disk), Verdict::Invalid, "that exchange has already ended");
     }
     let (disk, mut worker) = filled();
     worker.complete("req-0", 1).unwrap();
@@ -201,7 +201,7 @@ fn an_exchange_with_two_ends_is_told() {
     worker.step().unwrap();
     worker.sync().unwrap();
     worker.checkpoint().unwrap();
-    expect(&check(&disk), Verdict::Invalid, "which is no open admission");
+    expect(&check(&disk), Verdict::Invalid, "which is not an open admission");
 }
 
 #[test]
@@ -211,7 +211,7 @@ fn a_tenants_admission_that_is_missing_or_counted_twice_is_told() {
         assert_eq!(worker.admitted, 40);
         worker.admitted = newest;
         worker.complete_one("next");
-        let said = format!("is admission {next} of acme, of which this log holds 40 before it");
+        let said = format!("is admission {next} of acme, but this log has 40 before it");
         expect(&check(&disk), Verdict::Invalid, &said);
     }
 }
@@ -224,7 +224,7 @@ fn the_admissions_of_a_tenant_are_counted_from_one_in_each_log() {
     expect(
         &check(&disk),
         Verdict::Invalid,
-        "is admission 2 of acme, of which this log holds 0",
+        "is admission 2 of acme, but this log has 0",
     );
     let (disk, _, mut second) = two_lives();
     second.complete_one("first of the second");
@@ -263,7 +263,7 @@ fn an_attempt_of_what_was_not_admitted_or_has_ended_is_told() {
     assert_eq!(check(&disk).verdict, Verdict::Ok);
     attempt(&mut worker, "open", open);
     worker.complete_one("last");
-    expect(&check(&disk), Verdict::Invalid, "which is no open admission");
+    expect(&check(&disk), Verdict::Invalid, "which is not an open admission");
 }
 
 #[test]
@@ -271,7 +271,7 @@ fn an_admission_without_an_end_in_a_log_that_has_ended_is_told() {
     let (disk, mut worker) = filled();
     worker.admit("open", 1).unwrap();
     worker.seal().unwrap();
-    expect(&check(&disk), Verdict::Incomplete, "have no end");
+    expect(&check(&disk), Verdict::Incomplete, "have not ended");
     let mut next = start(&disk, &mut Promised::default()).unwrap();
     let admission = next.admit("after", 1).unwrap();
     next.complete("after", admission).unwrap();
@@ -377,7 +377,7 @@ fn a_checkpoint_held_outside_tells_a_rollback() {
     expect(
         &against(&before),
         Verdict::Diverged,
-        "states 83 records and only 81 are there",
+        "states 83 records, but only 81 are there",
     );
 }
 
@@ -427,14 +427,14 @@ fn two_shards_that_changed_places_are_told_also_beside_checkpoints_held_outside(
         move_to_shard(&disk, &third, "/4"),
         move_to_shard(&disk, &fourth, "/3"),
     );
-    let says = "it is a log of shard 3, and stands in the directory 4";
+    let says = "this is a log of shard 3, but it is in the directory 4";
     expect(&check(&disk), Verdict::Diverged, says);
     let against = |path: &Path| fsck(&disk, path, Some(&vkey()), &kept).unwrap();
     expect(&against(Path::new("/")), Verdict::Diverged, says);
     for (path, says) in [
         (Path::new("/4"), says),
         (&third, says),
-        (&fourth, "it is a log of shard 4, and stands in the directory 3"),
+        (&fourth, "this is a log of shard 4, but it is in the directory 3"),
     ] {
         let report = fsck(&disk, path, Some(&vkey()), &[]).unwrap();
         expect(&report, Verdict::Diverged, says);
@@ -448,7 +448,7 @@ fn a_log_in_the_directory_of_another_shard_is_told() {
     expect(
         &check(&disk),
         Verdict::Diverged,
-        "it is a log of shard 3, and stands in the directory 4",
+        "this is a log of shard 3, but it is in the directory 4",
     );
 }
 
@@ -460,7 +460,7 @@ fn a_shard_under_a_name_of_its_own_is_told_in_a_ledger_and_may_be_checked_alone(
     expect(
         &check(&disk),
         Verdict::Diverged,
-        "it is a log of shard 3, and stands in the directory copy-of-3",
+        "this is a log of shard 3, but it is in the directory copy-of-3",
     );
     let alone = fsck(&disk, Path::new("/copy-of-3"), Some(&vkey()), &[]).unwrap();
     assert_eq!(alone.verdict, Verdict::Ok, "{alone:#?}");
@@ -472,7 +472,7 @@ fn a_checkpoint_held_outside_tells_another_history_of_the_same_length() {
     let mut kept = held(&worker, worker.promised.notes.len() - 1);
     kept.checkpoint.root = [7; 32];
     let report = fsck(&disk, Path::new("/"), Some(&vkey()), &[kept]).unwrap();
-    expect(&report, Verdict::Diverged, "do not lead to the root");
+    expect(&report, Verdict::Diverged, "do not hash to the root");
 }
 
 #[test]

@@ -33,7 +33,7 @@ impl Fault {
     fn error(self) -> io::Error {
         match self {
             Fault::BadSector => io::Error::from_raw_os_error(rustix::io::Errno::IO.raw_os_error()),
-            Fault::NoFile => io::Error::new(io::ErrorKind::InvalidData, "it is no regular file"),
+            Fault::NoFile => io::Error::new(io::ErrorKind::InvalidData, "it is not a regular file"),
             Fault::Forbidden => io::ErrorKind::PermissionDenied.into(),
             Fault::Away => io::ErrorKind::TimedOut.into(),
         }

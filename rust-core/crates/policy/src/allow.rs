@@ -59,7 +59,7 @@ impl Exemptions {
             let fits = |entry: &String| !entry.trim().is_empty() && entry.len() <= LONGEST_ENTRY;
             if list.len() > MOST_ENTRIES || !list.iter().all(fits) {
                 let reason = format!(
-                    "a list has at most {MOST_ENTRIES} entries, each of 1 to {LONGEST_ENTRY} bytes and not blank"
+                    "a list can have at most {MOST_ENTRIES} entries, each of 1 to {LONGEST_ENTRY} bytes and not blank"
                 );
                 return Err(PolicyError::Setting {
                     field: "allow",

@@ -100,7 +100,7 @@ impl Engine {
                 return Err(PolicyError::rule(
                     &spec.id,
                     "id",
-                    "two rules have this id; it must be unique over all packs",
+                    "two rules have this id; it must be unique across all packs",
                 ));
             }
             let rule = Rule::compile(spec, source, config, &spared, table)?;
@@ -126,7 +126,10 @@ impl Engine {
         }
         overrides::check(&config.actions, |id| known.contains(id))?;
         if rules.len() > MOST_RULES {
-            let reason = format!("{} rules are enabled; {MOST_RULES} at most", rules.len());
+            let reason = format!(
+                "{} rules are enabled; at most {MOST_RULES} are allowed",
+                rules.len()
+            );
             return Err(PolicyError::Setting {
                 field: "rules",
                 reason,
@@ -152,7 +155,11 @@ impl Engine {
             [rule] => Some((*rule, Weights::built_in()?)),
             [_, second, ..] => {
                 let id = &rules[second.position()].info.id;
-                return Err(PolicyError::rule(id, "likeness", "another rule has it already"));
+                return Err(PolicyError::rule(
+                    id,
+                    "likeness",
+                    "is already set in another rule; only one rule may set it",
+                ));
             }
         };
         let mut engine = Self {

@@ -6,7 +6,7 @@ use thiserror::Error;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum Fault {
     /// The processor time of the evaluation is used up, or the text would make the scanner hold more of it than its bound.
-    #[error("the policy's budget is over")]
+    #[error("the policy evaluation exceeded its budget")]
     Budget,
     /// A rule panicked. The scratch was reset; the next evaluation is not affected.
     #[error("a policy rule panicked")]

@@ -107,7 +107,7 @@ pub(crate) fn check(
 ) -> Result<(), PolicyError> {
     for ActionOverride { packs, rules, .. } in overrides {
         if packs.is_empty() && rules.is_empty() {
-            let reason = "an entry names no packs and no rules".to_owned();
+            let reason = "an entry names neither packs nor rules".to_owned();
             return Err(PolicyError::Setting {
                 field: "actions",
                 reason,

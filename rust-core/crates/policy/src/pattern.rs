@@ -102,14 +102,12 @@ impl Pattern {
             Some(longest) if longest <= LONGEST_MATCH => longest,
             Some(longest) => {
                 return Err(format!(
-                    "can match {longest} bytes; bound its repetitions so that it matches at most {LONGEST_MATCH} \
-                     (a character counts with its longest encoding, `.` with 4)"
+                    "can match {longest} bytes; limit its repetitions so that it matches at most {LONGEST_MATCH} (each character counts as its longest encoding, `.` as 4)"
                 ));
             }
             None => {
                 return Err(format!(
-                    "can match a text of any length; bound its repetitions ({{0,80}} instead of *) so that it \
-                     matches at most {LONGEST_MATCH} bytes"
+                    "can match a text of any length; limit its repetitions ({{0,80}} instead of *) so that it matches at most {LONGEST_MATCH} bytes"
                 ));
             }
         };
@@ -144,11 +142,11 @@ impl Pattern {
 /// Whether a pattern has the group [`VALUE`]. Engines agree on what it holds if it takes part once at most, and a value
 /// without a character could not be replaced.
 fn check_value(hir: &Hir) -> Result<bool, String> {
-    let repeated = || Err("the group value must not be repeated; repeat what is in it".to_owned());
+    let repeated = || Err("the group value must not be repeated; put the repetition inside it".to_owned());
     match hir.kind() {
         HirKind::Capture(group) => match group.sub.properties().minimum_len() {
             Some(least) if least > 0 => Ok(true),
-            _ => Err("the group value can be empty; require at least one character of it".to_owned()),
+            _ => Err("the group value can be empty; require at least one character in it".to_owned()),
         },
         HirKind::Repetition(repetition) => {
             let has_value = check_value(&repetition.sub)?;
@@ -237,14 +235,14 @@ impl Reader<'_> {
                 Ok(())
             }
             Fold::Character(folded) => Err(format!(
-                "the folded copy holds {folded:?} for {}",
+                "the folded copy contains {folded:?} instead of {}",
                 self.written(&literal.span)
             )),
             Fold::Characters(folded) => Err(format!(
-                "the folded copy holds {folded:?} for {character:?}; write that"
+                "the folded copy contains {folded:?} instead of {character:?}; write the former"
             )),
             Fold::Dropped => Err(format!(
-                "the folded copy leaves {character:?} out; set view = \"text\""
+                "the folded copy omits {character:?}; set view = \"text\""
             )),
         }
     }
@@ -256,7 +254,7 @@ impl Reader<'_> {
                 Err("flags are not portable; with view = \"folded\" the text is lower case".to_owned())
             }
             ast::GroupKind::CaptureName { name, .. } if name.name != VALUE => Err(format!(
-                "there is no group {:?}; what is redacted is the group (?<value>…), others are (?:…)",
+                "the group name {:?} is not known; name the part to redact (?<value>…), and write other groups as (?:…)",
                 name.name
             )),
             ast::GroupKind::CaptureIndex(_) => {
@@ -308,7 +306,7 @@ impl ast::Visitor for Reader<'_> {
                     Ok(())
                 }
                 _ => Err(format!(
-                    "{} has no meaning here: a text can arrive in pieces, and holds several strings",
+                    "{} has no meaning here: a text can arrive in pieces and contain several strings",
                     self.written(&assertion.span)
                 )),
             },
@@ -334,7 +332,7 @@ impl ast::Visitor for Reader<'_> {
                     self.literal(end, true)?;
                     if self.changes.len() > known {
                         return Err(format!(
-                            "folding changes {:?}, an end of a range; list the characters",
+                            "folding changes {:?}, which begins or ends a range; list the characters instead",
                             end.c
                         ));
                     }
@@ -353,9 +351,7 @@ impl ast::Visitor for Reader<'_> {
                 "{} is not portable; write the characters",
                 self.written(&class.span)
             )),
-            ast::ClassSetItem::Bracketed(_) => {
-                Err("a class in a class is not portable; escape the [".to_owned())
-            }
+            ast::ClassSetItem::Bracketed(_) => Err("a nested class is not portable; escape the [".to_owned()),
             ast::ClassSetItem::Empty(_) | ast::ClassSetItem::Union(_) => Ok(()),
         }
     }

@@ -175,12 +175,14 @@ impl Rule {
         }
         let least = match spec.likeness {
             None => None,
-            Some(_) if source.pack.is_none() => return refuse("likeness", "is for built-in packs"),
+            Some(_) if source.pack.is_none() => {
+                return refuse("likeness", "is allowed in built-in packs only");
+            }
             Some(_) if spec.regex.is_some() || spec.check.is_some() || !literals.is_empty() => {
-                return refuse("likeness", "stands instead of regex, literals and check");
+                return refuse("likeness", "cannot be combined with regex, literals or check");
             }
             Some(_) if spec.target != Target::Request => {
-                return refuse("target", "must be request with likeness");
+                return refuse("target", "must be request when likeness is set");
             }
             Some(likeness) => Some(Weights::built_in()?.threshold(likeness)),
         };
@@ -194,7 +196,7 @@ impl Rule {
                     literals.iter().map(plain).collect(),
                 )
             }
-            None if literals.is_empty() => return refuse("regex", "a rule needs a regex, or literals"),
+            None if literals.is_empty() => return refuse("regex", "a rule needs a regex or literals"),
             None => (Pattern::of_literals(&literals), View::Folded, Vec::new()),
         };
         let field = if spec.regex.is_some() { "regex" } else { "literals" };
@@ -208,7 +210,7 @@ impl Rule {
         if tail.is_some_and(TokenTail::is_empty) {
             return refuse(
                 "extent",
-                "is token, and the regex ends with no repetition of characters",
+                "is token, but the regex does not end with a repetition of characters",
             );
         }
         let mut info = RuleInfo {

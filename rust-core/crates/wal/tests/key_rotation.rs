@@ -70,7 +70,7 @@ fn whole(disk: &SimulatedDisk, what: &str) {
         let unsigned = report.incarnations.iter().flat_map(|log| &log.findings);
         for finding in unsigned {
             assert!(
-                !finding.message.contains("under no checkpoint"),
+                !finding.message.contains("not covered by a checkpoint"),
                 "{what}: {finding:?}"
             );
         }

@@ -25,7 +25,7 @@ fn expect_only_open_exchanges(report: &Report) {
     let [finding] = &report.incarnations[0].findings[..] else {
         panic!("{report:#?}")
     };
-    assert!(finding.message.contains("have no end"), "{report:#?}");
+    assert!(finding.message.contains("have not ended"), "{report:#?}");
 }
 
 #[test]

@@ -54,7 +54,7 @@ fn a_start_refuses_what_fsck_calls_no_valid_log() {
     }
     worker.flush().unwrap();
     let report = fsck(&disk, Path::new("/"), Some(&vkey()), &[]).unwrap();
-    let said = "completes record 13, which is no open admission";
+    let said = "completes record 13, which is not an open admission";
     assert!(format!("{report:?}").contains(said), "{report:?}");
     let refused = start(&disk, &mut Promised::default()).err().unwrap();
     assert!(refused.to_string().contains(said), "{refused}");

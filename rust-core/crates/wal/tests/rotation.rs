@@ -181,7 +181,7 @@ fn a_seal_that_names_another_log_than_the_one_that_goes_on_is_told() {
 fn a_takeover_with_another_root_is_a_divergence() {
     let mut rotated = rotated();
     rotated.take_over([7; 32]);
-    rotated.expect(Verdict::Diverged, "do not lead to the root");
+    rotated.expect(Verdict::Diverged, "do not hash to the root");
 }
 
 #[test]
@@ -198,7 +198,7 @@ fn an_exchange_that_ends_in_both_logs_is_told() {
     let mut rotated = rotated();
     rotated.complete();
     rotated.complete();
-    rotated.expect(Verdict::Invalid, "which has an end already");
+    rotated.expect(Verdict::Invalid, "that exchange has already ended");
 }
 
 #[test]
@@ -209,5 +209,5 @@ fn a_successor_that_a_seal_names_and_that_is_gone_is_told() {
         rotated.disk.remove(&dir.join(name)).unwrap();
     }
     rotated.disk.remove_dir(&dir);
-    rotated.expect(Verdict::Incomplete, "which went on in its place, is not there");
+    rotated.expect(Verdict::Incomplete, "is missing");
 }

@@ -427,7 +427,7 @@ fn a_start_behind_a_log_whose_predecessor_was_moved_away_says_which_and_fsck_tel
     let begun = begin(&disk).unwrap();
     assert_eq!(begun.recovered.unwrap().missing, None, "it was said once");
     let report = fsck(&disk, Path::new("/"), Some(&vkey()), &[]).unwrap();
-    let says = format!("its predecessor {} is not there", missing.incarnation);
+    let says = format!("its predecessor {} is missing", missing.incarnation);
     let told = report.incarnations.iter().flat_map(|log| &log.findings);
     assert_eq!(
         told.map(|found| (found.verdict, found.message.as_str()))

@@ -37,7 +37,7 @@ pub(super) fn check(storage: &dyn ReadStorage, logs: &mut [Scanned]) -> Result<(
             let stored = match read_records(storage, &logs[of].dir, &seqs) {
                 Ok(stored) => stored,
                 Err(error) => {
-                    let found = unreadable::told(error, ": what was analysed was not looked at")?;
+                    let found = unreadable::told(error, ": the analysed exchanges were not checked")?;
                     logs[of].report.findings.push(found);
                     continue;
                 }
@@ -51,7 +51,7 @@ pub(super) fn check(storage: &dyn ReadStorage, logs: &mut [Scanned]) -> Result<(
                 .chain(beyond)
                 .map(|analysed| {
                     format!(
-                        "record {} is an analysis of {}, which record {} of {} did not admit",
+                        "record {} is an analysis of {}, but record {} of {} did not admit that exchange",
                         analysed.seq, analysed.exchange, analysed.admission, logs[of].incarnation
                     )
                 })

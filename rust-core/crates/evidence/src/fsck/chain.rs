@@ -69,7 +69,7 @@ pub(super) fn check(
             let origin = &one.checkpoint.origin;
             if log.report.origin.as_ref().is_some_and(|own| own != origin) {
                 let message =
-                    format!("it is of {origin}, and the log of that incarnation has another origin");
+                    format!("it is for {origin}, but the log of that incarnation has another origin");
                 log.find_in(&one.file, Verdict::Diverged, message);
             }
         }
@@ -105,7 +105,7 @@ fn stand(log: &mut Scanned, shard: &Shard) {
     };
     let own = opened.shard.to_string();
     if own != *name {
-        let message = format!("it is a log of shard {own}, and stands in the directory {name}");
+        let message = format!("this is a log of shard {own}, but it is in the directory {name}");
         log.find(Verdict::Diverged, message);
     }
 }
@@ -260,7 +260,7 @@ fn compare_ends(logs: &mut [Scanned], claims: &[Vec<Claim>]) -> BTreeMap<Ulid, u
             if size > ended.size {
                 zombies.insert(logs[at].incarnation, ended.size);
                 let message = format!(
-                    "records {} to {} came after its successor recorded its end",
+                    "records {} to {} were written after the successor recorded this log's end",
                     ended.size,
                     size - 1
                 );
@@ -269,7 +269,10 @@ fn compare_ends(logs: &mut [Scanned], claims: &[Vec<Claim>]) -> BTreeMap<Ulid, u
                 && ended.sealed != logs[at].report.sealed
                 && claims.iter().any(|claim| claim.by == by)
             {
-                let message = format!("its successor recorded sealed: {}, which it is not", ended.sealed);
+                let message = format!(
+                    "its successor recorded sealed: {}, which does not match this log",
+                    ended.sealed
+                );
                 logs[at].find(Verdict::Diverged, message);
             }
         }
@@ -310,18 +313,18 @@ fn compare_links(
                 .get(&successor)
                 .is_some_and(|before| *before != Some(log.incarnation))
         {
-            let message = format!("its seal names {successor}, which names another predecessor");
+            let message = format!("its seal names {successor}, but that log names another predecessor");
             log.find(Verdict::Diverged, message);
         }
         let ran = log.rules.opened().and_then(|opened| opened.predecessor);
         let untold = ran.filter(|before| before.running && !told.contains(&before.incarnation));
         if untold.is_some() && newest.is_some_and(|newest| log.incarnation < newest) {
-            let message = "nobody stated how the log that it took over from ended".to_owned();
+            let message = "no record states how the log that it took over from ended".to_owned();
             log.find(Verdict::Incomplete, message);
         }
         let named = log.rules.opened().and_then(|opened| opened.predecessor);
         if let Some(named) = named.filter(|named| !there.contains(&named.incarnation)) {
-            let message = format!("its predecessor {} is not there", named.incarnation);
+            let message = format!("its predecessor {} is missing", named.incarnation);
             log.find(Verdict::Incomplete, message);
         }
         let Some(successor) = log.rules.successor().filter(|named| !there.contains(named)) else {
@@ -341,7 +344,7 @@ fn compare_links(
             }
         };
         if !now.iter().any(|name| parse_incarnation(name) == Some(successor)) {
-            let message = format!("{successor}, which went on in its place, is not there");
+            let message = format!("its successor {successor} is missing");
             log.find(Verdict::Incomplete, message);
         }
     }
@@ -374,7 +377,10 @@ fn judge_cover(logs: &mut [Scanned], claims: &[Vec<Claim>]) {
         }
         let records = logs[at].report.records;
         if covered < records {
-            let message = format!("records {covered} to {} are under no checkpoint", records - 1);
+            let message = format!(
+                "records {covered} to {} are not covered by a checkpoint",
+                records - 1
+            );
             logs[at].find(Verdict::Incomplete, message);
         }
         let kept = |ended: &Ended| logs[ended.by].keeps.get(&logs[at].incarnation).copied();
@@ -386,7 +392,7 @@ fn judge_cover(logs: &mut [Scanned], claims: &[Vec<Claim>]) {
         if let Some(Ended { by, said, .. }) = unproved {
             let path = logs[by].dir.join(cover_name(logs[at].incarnation));
             let message = format!(
-                "no note covers records {own} to {} of {}: they cannot be proved",
+                "no checkpoint note covers records {own} to {} of {}: they cannot be proved",
                 said.size - 1,
                 logs[at].incarnation
             );

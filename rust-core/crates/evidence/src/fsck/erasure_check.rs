@@ -121,7 +121,7 @@ impl ErasureCheck {
             left.extend(undone.iter().map(|one| one.seq));
             if there != erasure.exchanges {
                 refuse(format!(
-                    "it says that it is of {} admissions, and {there} are there",
+                    "it says that it covers {} admissions, but there are {there}",
                     erasure.exchanges
                 ));
             }
@@ -139,13 +139,13 @@ impl ErasureCheck {
         }
         if let Some((seq, ts, time)) = backdated {
             let message = format!(
-                "an erasure gives {time}, and record {seq}, which it is about, is of {ts} (unix microseconds)"
+                "an erasure is dated {time}, but record {seq}, which it covers, is dated {ts} (unix microseconds)"
             );
             found.push((BACKDATED, Verdict::Invalid, message));
         }
         if !left.is_empty() {
             let message = format!(
-                "{} salts are still there that were to be erased: erase again finishes it",
+                "{} salts that should have been erased are still there: run erase again to finish",
                 left.len()
             );
             found.push((UNFINISHED, Verdict::Incomplete, message));
@@ -154,7 +154,7 @@ impl ErasureCheck {
         let unexplained: Vec<u64> = erased.filter(|seq| !explained.contains(seq)).collect();
         if let Some(first) = unexplained.first() {
             let message = format!(
-                "{} salts are zero, of record {first} first, and nobody signed that they were erased: they were lost, or somebody else did it",
+                "{} salts are zero, first that of record {first}, but no signed erasure covers them: they were lost, or somebody else erased them",
                 unexplained.len()
             );
             found.push((UNEXPLAINED, Verdict::Incomplete, message));

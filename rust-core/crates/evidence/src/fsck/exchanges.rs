@@ -54,7 +54,7 @@ pub(super) fn check(
                 false => Verdict::Invalid,
             };
             let message = format!(
-                "record {} ends the exchange that record {} of {} admitted, which has an end already or admitted nothing",
+                "record {} ends the exchange that record {} of {} admitted, but that exchange has already ended or was never admitted",
                 end.seq, end.admission, end.incarnation
             );
             logs[by].find(verdict, message);
@@ -72,7 +72,7 @@ pub(super) fn check(
             continue;
         }
         if let Some((verdict, why)) = over(logs, next, at) {
-            let message = format!("{count} exchanges, that of record {first} first, have no end: {why}");
+            let message = format!("{count} exchanges have not ended, first that of record {first}: {why}");
             logs[at].find(verdict, message);
         }
     }
@@ -89,7 +89,10 @@ fn over(logs: &[Scanned], next: &[Option<usize>], start: usize) -> Option<(Verdi
         if restarted {
             return match logs[then].rules.served() {
                 Some(_) => Some((Verdict::Invalid, "a later start did not close them")),
-                None => Some((Verdict::Incomplete, "a later start did not come to close them")),
+                None => Some((
+                    Verdict::Incomplete,
+                    "a later start did not get as far as closing them",
+                )),
             };
         }
         at = then;
@@ -97,6 +100,6 @@ fn over(logs: &[Scanned], next: &[Option<usize>], start: usize) -> Option<(Verdi
     let ended = logs[at].rules.sealed() && logs[at].rules.successor().is_none();
     ended.then_some((
         Verdict::Incomplete,
-        "the log is sealed, and no later one has closed them",
+        "the log is sealed, but no later log has closed them",
     ))
 }

@@ -13,7 +13,10 @@ pub(super) fn head(held: &HeldCheckpoint) -> Head {
         size: held.checkpoint.size,
         root: held.checkpoint.root,
         file: held.file.clone(),
-        who: format!("the checkpoint of {} held outside", held.checkpoint.origin),
+        who: format!(
+            "the checkpoint of {} held outside the ledger",
+            held.checkpoint.origin
+        ),
         own: false,
     }
 }

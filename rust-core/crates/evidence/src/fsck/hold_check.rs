@@ -25,7 +25,7 @@ pub(super) fn check(
         let (code, message) = match read {
             Ok(statement) if statement.is_backdated() => {
                 let message = format!(
-                    "it says that hold {} was released before it was placed, or stated before either",
+                    "it says that hold {} was released before it was placed, or that the statement was made before either",
                     statement.hold
                 );
                 (BACKDATED, message)
@@ -33,7 +33,7 @@ pub(super) fn check(
             Ok(_) => continue,
             Err(why) => (
                 REFUSED,
-                format!("no statement of a hold that the retention job signed: {why}"),
+                format!("not a hold statement signed by the retention job: {why}"),
             ),
         };
         findings.push(Finding {

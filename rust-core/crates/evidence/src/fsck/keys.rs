@@ -46,7 +46,7 @@ pub(super) fn follow(
         findings.push(found(
             file,
             REFUSED,
-            format!("no statement of key succession: {why}"),
+            format!("not a valid statement of key succession: {why}"),
         ));
     }
     let Some(key) = key else {
@@ -69,7 +69,7 @@ pub(super) fn compare(log: &mut Scanned) {
     };
     let same = VerifyingKey::from_text(named).is_ok_and(|named| named.is_same_point(signer));
     if !same {
-        let message = format!("its open names the key {named}, and another one signed it");
+        let message = format!("its open record names the key {named}, but another key signed it");
         log.find_named(DIFFERS, Verdict::Invalid, message);
     }
 }
@@ -84,7 +84,7 @@ pub(super) fn compare_turns(logs: &mut [Scanned], key: Option<&VerifyingKey>) {
             continue;
         };
         if place < newest {
-            let message = "an older key signed it than a log before it".to_owned();
+            let message = "it is signed by an older key than an earlier log".to_owned();
             log.find_named(OUT_OF_TURN, Verdict::Invalid, message);
         }
         newest = newest.max(place);

@@ -83,7 +83,7 @@ impl<'s> PayloadCheck<'s> {
             Ok(Some(_)) => return Ok(()),
             Ok(None) => (
                 &mut self.missing,
-                format!("the {} of record {seq} is not there", field.as_str()),
+                format!("the {} of record {seq} is missing", field.as_str()),
             ),
             Err(EvidenceError::Corruption { reason, .. }) => (&mut self.damaged, reason),
             Err(error) => return Err(error),
@@ -104,7 +104,7 @@ impl<'s> PayloadCheck<'s> {
             (
                 MISSING,
                 self.missing,
-                "are not there that completions say are stored",
+                "that completions list as stored are missing",
             ),
             (DAMAGED, self.damaged, "are not where the index says"),
         ];

@@ -72,19 +72,20 @@ pub(super) fn check(
         log.find_in(&dir.join(CHECKPOINT), Verdict::Incomplete, message);
     }
     if keys.keeping.is_none() {
-        let message = "it was removed, as a tombstone says; without the retention key nobody knows by whom";
+        let message =
+            "a tombstone says that it was removed; without the retention key nobody can tell by whom";
         log.find_named(UNCHECKED, Verdict::Incomplete, message.to_owned());
     }
     if let Some(newest) = backdated {
         let message = format!(
-            "its tombstone gives {}, and a record of the log is of {newest} (unix microseconds)",
+            "its tombstone is dated {}, but a record of the log is dated {newest} (unix microseconds)",
             tombstone.removed
         );
         log.find_named(BACKDATED, Verdict::Invalid, message);
     }
     if !remains.is_empty() {
         let message = format!(
-            "it was removed, and {} files of it are left, {} first: prune again finishes it",
+            "it was removed, but {} of its files are left, first {}: run prune again to finish",
             remains.len(),
             remains[0]
         );
@@ -99,11 +100,11 @@ pub(super) fn check(
             None => (
                 Verdict::Incomplete,
                 NOT_SHOWN,
-                "fewer; that those are its beginning can be shown no more",
+                "fewer records, and it can no longer be shown that the log began with them",
             ),
         };
         let message = format!(
-            "it was removed with {} records, and {} states {} of them: {why}",
+            "the log was removed with {} records, but {} states {}: {why}",
             last.size, head.who, head.size
         );
         log.find_named(code, verdict, message);
@@ -155,7 +156,7 @@ pub(super) fn refuse(log: &mut Scanned, refusal: &Refusal) {
 pub(super) fn require_end(logs: &mut [Scanned], next: &[Option<usize>]) {
     for (log, next) in logs.iter_mut().zip(next) {
         if log.report.removed.is_some() && next.is_none() {
-            let message = "it was removed, and no later log says that it had ended".to_owned();
+            let message = "it was removed, but no later log says that it had ended".to_owned();
             log.find_named(REFUSED, Verdict::Diverged, message);
         }
     }

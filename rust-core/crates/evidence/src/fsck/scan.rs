@@ -252,12 +252,12 @@ impl<'k> Scan<'k> {
         if let Some(position) = self.tree.push(&mut self.mmr, leaf_hash(payload))? {
             let path = self.dir.join(TREE);
             let offset = position * NODE as u64;
-            let what = format!("node {position} is not that of the records");
+            let what = format!("node {position} does not match the records");
             // Nodes are synced before a checkpoint over them is signed; later ones can be lost legally.
             if stored.seq < covered {
                 self.find(&path, offset, Verdict::Invalid, what);
             } else if !wrong_before {
-                let message = format!("{what}; no checkpoint covers it, it can be rebuilt");
+                let message = format!("{what}; no checkpoint covers it, so it can be rebuilt");
                 self.find(&path, offset, Verdict::Incomplete, message);
             }
         }
@@ -275,7 +275,7 @@ impl<'k> Scan<'k> {
             self.report.checkpoint = CheckpointState::Bad;
         }
         let message = format!(
-            "the first {} records do not lead to the root that {} states",
+            "the first {} records do not hash to the root that {} states",
             head.size, head.who
         );
         self.find(&head.file, 0, Verdict::Diverged, message);
@@ -298,7 +298,7 @@ impl<'k> Scan<'k> {
                 self.report.checkpoint = CheckpointState::Bad;
             }
             let message = format!(
-                "{} states {} records and only {size} are there",
+                "{} states {} records, but only {size} are there",
                 head.who, head.size
             );
             self.find(&head.file, 0, Verdict::Diverged, message);
@@ -343,7 +343,7 @@ impl<'k> Scan<'k> {
             whole &= !proven || continued;
             self.report.torn |= torn;
             let (verdict, what) = match torn {
-                true => (Verdict::Incomplete, "torn tail, cut here"),
+                true => (Verdict::Incomplete, "torn tail, cut off"),
                 false => (Verdict::Invalid, "damage"),
             };
             let message = format!("{what} at record {}: {}", flaw.seq, flaw.reason);
@@ -357,7 +357,7 @@ impl<'k> Scan<'k> {
         let path = self.dir.join(TREE);
         self.report.tree = self.tree.state(node_count(size));
         if size > 0 && self.report.tree == TreeState::Missing && !self.mirror {
-            let message = "the tree file is not there; it can be rebuilt from the records".to_owned();
+            let message = "the tree file is missing; it can be rebuilt from the records".to_owned();
             self.find(&path, 0, Verdict::Incomplete, message);
         }
         if self.report.tree == TreeState::Long {
@@ -367,7 +367,7 @@ impl<'k> Scan<'k> {
                 false => Verdict::Incomplete,
             };
             let message =
-                format!("it holds nodes of more than the {size} records that are there: the log was longer");
+                format!("it has nodes for more than the {size} records that are there: the log was longer");
             self.find(&path, node_count(size) * NODE as u64, verdict, message);
         }
     }
@@ -382,7 +382,7 @@ impl<'k> Scan<'k> {
         self.report.unchecked_salts = unchecked;
         if let Some(first) = first_after {
             let message = format!(
-                "record {first} came under a shred key more than {} minutes after that was destroyed, as was signed: the statement is dated back, or a worker kept the key",
+                "record {first} was written under a shred key more than {} minutes after the signed time of the key's destruction: the statement is backdated, or a worker kept the key",
                 IN_USE / 60_000_000
             );
             let found = finding(&self.dir, 0, Verdict::Invalid, message);
@@ -393,7 +393,7 @@ impl<'k> Scan<'k> {
         }
         if let Some(first) = first_unchecked {
             let message = format!(
-                "the keys of the salts of {unchecked} admissions are not among those that were given, of record {first} first, and nobody signed that they were destroyed"
+                "the shred keys for the salts of {unchecked} admissions were not given, first that of record {first}, and no signed statement says that they were destroyed"
             );
             let found = finding(&self.dir.join(SALTS), 0, Verdict::Incomplete, message);
             self.report.findings.push(Finding {
@@ -408,13 +408,13 @@ impl<'k> Scan<'k> {
                 false => Verdict::Incomplete,
             };
             let message = format!(
-                "the salts of {missing} admissions are not there, of record {first} first: their commitments cannot be opened"
+                "the salts of {missing} admissions are missing, first that of record {first}: their commitments cannot be opened"
             );
             self.find(&self.dir.join(SALTS), 0, verdict, message);
         }
         if let Some(first) = first_changed {
             let message = format!(
-                "the salts of {changed} admissions are not those that they name, of record {first} first: their commitments cannot be opened"
+                "the salts of {changed} admissions are not the ones that their records name, first that of record {first}: their commitments cannot be opened"
             );
             let offset = first.saturating_mul(SALT as u64);
             self.find(&self.dir.join(SALTS), offset, Verdict::Invalid, message);
@@ -428,7 +428,7 @@ impl<'k> Scan<'k> {
         if let (Some(text), Some(origin)) = (self.report.origin.clone(), origin)
             && digest(&text) != origin
         {
-            let message = format!("the segments belong to another origin than {text}");
+            let message = format!("the segments belong to an origin other than {text}");
             self.find(&dir, 0, Verdict::Invalid, message);
         }
         if let (Some(signed), Some(origin)) = (signed, origin)

@@ -34,7 +34,7 @@ pub(super) fn read(
         .refused
         .iter()
         .map(|(file, why)| {
-            let message = format!("no destruction of a key that the retention job signed: {why}");
+            let message = format!("not a key destruction signed by the retention job: {why}");
             found(file, Verdict::Invalid, REFUSED, message)
         })
         .collect();
@@ -43,8 +43,9 @@ pub(super) fn read(
         .keys()
         .filter(|(tenant, key)| keys.shred.is_some_and(|keys| keys.find(tenant, *key).is_some()));
     findings.extend(there.map(|(tenant, key)| {
-        let message =
-            format!("the key {key} of {tenant} is still there, and was to be destroyed: shred again");
+        let message = format!(
+            "the key {key} of {tenant} should have been destroyed but is still there: run shred again"
+        );
         found(&dir, Verdict::Incomplete, UNFINISHED, message)
     }));
     Ok((destroyed, findings))
