@@ -132,7 +132,7 @@ def test_a_worker_does_not_serve_from_a_volume_that_was_set_back(namespace: Name
     namespace.kubectl("scale", f"ggw/{NAME}", "--replicas=2")
     pod = f"{NAME}-worker-1"
     wait_until(
-        lambda: "behind what was held outside" in own.said(pod), PATIENCE, "the worker says why it does not start"
+        lambda: "behind the checkpoint held outside" in own.said(pod), PATIENCE, "the worker says why it does not start"
     )
     wait_until(lambda: own.restarts(pod) > 0, PATIENCE, "it is started again, in vain")
     assert not namespace.is_ready(NAME, 2)

@@ -129,7 +129,7 @@ def test_a_worker_does_not_start_behind_what_is_held_outside(tmp_path: Path, wha
         else:
             gateway.ledger.mkdir()
         before = {path: path.read_bytes() for path in gateway.ledger.rglob("*checkpoint")}
-        with pytest.raises(RuntimeError, match="the ledger is behind what was held outside"):
+        with pytest.raises(RuntimeError, match="the ledger is behind the checkpoint held outside"):
             gateway.start_worker(attempts=1)
         assert {path: path.read_bytes() for path in gateway.ledger.rglob("*checkpoint")} == before
         assert signed

@@ -60,7 +60,7 @@ impl Promised {
         );
         assert!(
             recovered.size >= self.signed(),
-            "I2: behind a published checkpoint"
+            "I2: shorter than a published checkpoint"
         );
     }
 

@@ -48,7 +48,7 @@ impl<'a> AddCheckpoint<'a> {
     pub fn parse(body: &'a str) -> Result<Self, LedgerError> {
         let malformed = LedgerError::RequestMalformed;
         if body.len() > MAX_ADD_CHECKPOINT {
-            return Err(malformed("larger than is looked at"));
+            return Err(malformed("larger than the limit"));
         }
         let (head, note) = body.split_once("\n\n").ok_or(malformed("no empty line"))?;
         let mut lines = head.split('\n');
@@ -56,7 +56,7 @@ impl<'a> AddCheckpoint<'a> {
             .next()
             .and_then(|line| line.strip_prefix("old "))
             .and_then(parse_decimal)
-            .ok_or(malformed("the first line is not old and a size"))?;
+            .ok_or(malformed("the first line is not \"old\" and a size"))?;
         let proof = lines
             .map(|line| parse_hash(line).ok_or(malformed("a hash is not 32 bytes of strict base64")))
             .collect::<Result<Vec<_>, _>>()?;

@@ -77,7 +77,9 @@ impl Cosignature {
         let note = format!("{text}\n{answer}");
         let signed = SignedCheckpoint::parse(&note)?;
         if signed.text() != text {
-            return Err(LedgerError::NoteMalformed("more than signature lines"));
+            return Err(LedgerError::NoteMalformed(
+                "it contains more than signature lines",
+            ));
         }
         signed
             .cosignature(key)?

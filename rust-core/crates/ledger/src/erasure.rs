@@ -95,7 +95,8 @@ impl Erasure {
             size: lines.decimal()?,
             time: lines.number("erased")?,
             exchanges: lines.number("exchanges")?,
-            erased: parse_erased(lines.line()?).ok_or(malformed("it does not say of which admissions"))?,
+            erased: parse_erased(lines.line()?)
+                .ok_or(malformed("it does not say which admissions were erased"))?,
             why: lines.justification()?,
         };
         note.signer(key, Some(erasure.time))?;

@@ -64,7 +64,7 @@ pub enum LedgerError {
     #[error("the signature of {0:?} does not verify")]
     BadSignature(String),
     /// A note is signed by a key that had given way to another before what the note is about began.
-    #[error("the key {0} had ended: another one follows it")]
+    #[error("the key {0} was no longer valid: another key has succeeded it")]
     KeyEnded(String),
     /// A signer of another process gives no signature, or none that verifies. It can be asked again.
     #[error("the signer: {0}")]
@@ -96,7 +96,7 @@ pub enum LedgerError {
     #[error("tlog-proof: {0}")]
     ProofMalformed(&'static str),
     /// A proof carries no salt, so the commitment in its record cannot be opened with it alone.
-    #[error("the proof carries no salt: it was erased, or left out")]
+    #[error("the proof carries no salt: the salt was erased or left out")]
     NoSalt,
     /// A record of a kind that commits to no body.
     #[error("the record commits to no body")]

@@ -43,7 +43,7 @@ impl VerifyingKey {
         note.verify(self)?;
         match note.text == text(manifest) {
             true => Ok(()),
-            false => Err(LedgerError::NoteMalformed("it is over another manifest")),
+            false => Err(LedgerError::NoteMalformed("it signs another manifest")),
         }
     }
 }

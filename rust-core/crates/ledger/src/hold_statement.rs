@@ -124,7 +124,7 @@ impl HoldStatement {
                 if scope.is_empty() || scope.len() > MAX_SCOPE || scope.chars().any(char::is_control) =>
             {
                 Err(LedgerError::StatementMalformed(
-                    "a hold's scope is one line of 1 to 4096 bytes",
+                    "a hold's scope must be one line of 1 to 4096 bytes",
                 ))
             }
             _ => Ok(()),

@@ -164,7 +164,7 @@ impl SigningKey {
                 .map_err(|error| LedgerError::Signer(error.0))
         };
         if signer.public_key() != public.point() {
-            return Err(refused("it holds another key than the one that is named"));
+            return Err(refused("it holds a key other than the configured one"));
         }
         let (first, second) = (asked()?, asked()?);
         public
@@ -172,7 +172,7 @@ impl SigningKey {
             .map_err(|_| refused("its signature does not verify"))?;
         if first != second {
             return Err(refused(
-                "it signs one message in two ways: Ed25519 without randomness is needed",
+                "it signs one message in two different ways: deterministic Ed25519 is required",
             ));
         }
         Ok(Self {

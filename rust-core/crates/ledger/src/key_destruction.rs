@@ -63,7 +63,7 @@ impl KeyDestruction {
         let mut lines = Lines::of(note.text, FORMAT)?;
         let ledger = lines.line()?.to_owned();
         let id = lines.value("key")?.parse();
-        let id = id.map_err(|_| malformed("a key's id is 16 lower-case hex digits"))?;
+        let id = id.map_err(|_| malformed("a key's id must be 16 lower-case hex digits"))?;
         let tenant = lines.value("tenant")?;
         check_reason(tenant)?;
         let destruction = Self {

@@ -122,7 +122,7 @@ impl SigningKey {
                 && place.is_some_and(|place| public.place_of(&public) == Some(place + 1));
             if !follows {
                 return Err(LedgerError::KeyLine(
-                    "no statement says that the first key follows the second",
+                    "no statement says that the first key succeeds the second",
                 ));
             }
         }
@@ -144,11 +144,11 @@ fn read_notes(notes: &str) -> Result<Vec<KeySuccession>, LedgerError> {
 
 fn add(line: &[VerifyingKey], key: &VerifyingKey) -> Result<(), LedgerError> {
     if line.contains(key) {
-        return Err(LedgerError::KeyLine("a key follows itself"));
+        return Err(LedgerError::KeyLine("a key succeeds itself"));
     }
     match line.len() < MAX_KEYS {
         true => Ok(()),
-        false => Err(LedgerError::KeyLine("more than 64 keys follow each other")),
+        false => Err(LedgerError::KeyLine("more than 64 keys succeed each other")),
     }
 }
 
@@ -162,7 +162,7 @@ fn only(
     match found.next() {
         None => Ok(first),
         Some(_) => Err(LedgerError::KeyLine(
-            "a key has two successors or two predecessors: the line of keys forks",
+            "a key has two successors or two predecessors: the key succession forks",
         )),
     }
 }

@@ -107,11 +107,11 @@ impl KeySuccession {
             return Err(malformed("the two keys have different names"));
         }
         if self.old.is_same_point(&self.new) {
-            return Err(malformed("the two keys are one"));
+            return Err(malformed("the two keys are the same"));
         }
         match self.made <= self.until {
             true => Ok(()),
-            false => Err(malformed("the old key ends before the statement was made")),
+            false => Err(malformed("the old key ends before the time of the statement")),
         }
     }
 }

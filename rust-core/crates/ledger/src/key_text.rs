@@ -36,7 +36,7 @@ pub(crate) fn check_name(name: &str) -> Result<(), LedgerError> {
             .any(|c| c.is_whitespace() || c.is_control() || c == '+')
     {
         return Err(LedgerError::KeyText(
-            "a key name holds no white space, control character or '+'",
+            "a key name must not contain white space, control characters or '+'",
         ));
     }
     Ok(())
@@ -76,9 +76,11 @@ pub(crate) fn split_key_text(text: &str, algorithm: u8) -> Result<(String, [u8; 
     let key = match body.split_first() {
         Some((found, key)) if *found == algorithm => <[u8; 32]>::try_from(key).map_err(|_| form()),
         Some((&LOG, _)) => Err(LedgerError::KeyText(
-            "an Ed25519 key of a log, and no witness's (type 0x04)",
+            "the Ed25519 key of a log, not of a witness (type 0x04)",
         )),
-        Some((&WITNESS, _)) => Err(LedgerError::KeyText("a witness's key (type 0x04), and no log's")),
+        Some((&WITNESS, _)) => Err(LedgerError::KeyText(
+            "the key of a witness (type 0x04), not of a log",
+        )),
         _ => Err(LedgerError::KeyText("not an Ed25519 key")),
     };
     body.fill(0);

@@ -38,7 +38,7 @@ impl<'a> Note<'a> {
             return Err(malformed("larger than 64 KiB"));
         }
         if note.chars().any(|c| c.is_control() && c != '\n') {
-            return Err(malformed("holds a control character"));
+            return Err(malformed("contains a control character"));
         }
         // The signatures follow the last blank line; earlier ones belong to the text.
         let blank = note

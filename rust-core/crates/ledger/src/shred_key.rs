@@ -54,7 +54,7 @@ impl ShredKey {
     pub fn parse_file(text: &str) -> Result<Vec<Arc<Self>>, LedgerError> {
         let malformed = |reason| Err(LedgerError::ShredKeysMalformed(reason));
         if text.is_empty() {
-            return malformed("it holds no key");
+            return malformed("it contains no key");
         }
         // What a list holds is moved as it grows, and nobody overwrites where it was.
         let mut keys: Vec<Arc<Self>> = Vec::new();
@@ -64,11 +64,11 @@ impl ShredKey {
             };
             let key = Arc::new(Self::new(key));
             if keys.iter().any(|known| known.id == key.id) {
-                return malformed("it holds a key twice");
+                return malformed("it contains a key twice");
             }
             keys.push(key);
             if keys.len() > MAX_SHRED_KEYS {
-                return malformed("it holds more than 64 keys");
+                return malformed("it contains more than 64 keys");
             }
         }
         Ok(keys)

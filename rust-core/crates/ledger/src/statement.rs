@@ -23,7 +23,7 @@ impl<'t> Lines<'t> {
         let mut lines = Self(text.split('\n'));
         match lines.line()? == format {
             true => Ok(lines),
-            false => Err(MALFORMED("the first line names another format")),
+            false => Err(MALFORMED("the first line names an unexpected format")),
         }
     }
 
@@ -32,7 +32,7 @@ impl<'t> Lines<'t> {
     }
 
     pub(crate) fn decimal(&mut self) -> Result<u64, LedgerError> {
-        parse_decimal(self.line()?).ok_or(MALFORMED("a size is no decimal number"))
+        parse_decimal(self.line()?).ok_or(MALFORMED("a size is not a decimal number"))
     }
 
     /// The value of a line that begins with `word` and a blank.
@@ -40,11 +40,11 @@ impl<'t> Lines<'t> {
         self.line()?
             .strip_prefix(word)
             .and_then(|rest| rest.strip_prefix(' '))
-            .ok_or(MALFORMED("a line begins with another word"))
+            .ok_or(MALFORMED("a line begins with an unexpected word"))
     }
 
     pub(crate) fn number(&mut self, word: &str) -> Result<u64, LedgerError> {
-        parse_decimal(self.value(word)?).ok_or(MALFORMED("a value is no decimal number"))
+        parse_decimal(self.value(word)?).ok_or(MALFORMED("a value is not a decimal number"))
     }
 
     /// The last lines: who answers for it, and why.
@@ -57,7 +57,7 @@ impl<'t> Lines<'t> {
                 let ticket = line.strip_prefix("ticket ");
                 Some(
                     ticket
-                        .ok_or(MALFORMED("a line begins with another word"))?
+                        .ok_or(MALFORMED("a line begins with an unexpected word"))?
                         .to_owned(),
                 )
             }
@@ -120,7 +120,7 @@ impl Justification {
 pub(crate) fn check_reason(reason: &str) -> Result<(), LedgerError> {
     if reason.is_empty() || reason.len() > MAX_REASON || reason.chars().any(char::is_control) {
         return Err(MALFORMED(
-            "an author, a reason and a ticket are each one line of 1 to 512 bytes",
+            "an author, a reason and a ticket must each be one line of 1 to 512 bytes",
         ));
     }
     Ok(())

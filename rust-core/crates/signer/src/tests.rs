@@ -162,7 +162,7 @@ fn a_signer_that_signs_one_message_in_two_ways_is_none() {
     let Err(LedgerError::Signer(why)) = read_keys(&line(1, &path)) else {
         unreachable!("it signs");
     };
-    assert!(why.contains("two ways"), "{why}");
+    assert!(why.contains("two different ways"), "{why}");
 }
 
 #[test]

@@ -26,7 +26,8 @@ impl FrameTags {
         let mut secret = key.derive(FRAMES, &incarnation.to_bytes());
         let unbound = UnboundKey::new(&AES_256_GCM, &secret);
         secret.fill(0);
-        let unbound = unbound.map_err(|_| WalError::Options("no key for the tags of frames".to_owned()))?;
+        let unbound =
+            unbound.map_err(|_| WalError::Options("cannot create the key for frame tags".to_owned()))?;
         Ok(Self(Arc::new(LessSafeKey::new(unbound))))
     }
 

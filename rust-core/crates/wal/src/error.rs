@@ -14,7 +14,7 @@ pub enum WalError {
     #[error(transparent)]
     Evidence(#[from] EvidenceError),
     /// `reserve`, `append`, `salt`: no space that is already allocated can take it. Refuse the exchange and try later.
-    #[error("no allocated space for {bytes} more bytes")]
+    #[error("no allocated space is left for {bytes} more bytes")]
     Full {
         /// Bytes asked for.
         bytes: u64,
@@ -37,7 +37,7 @@ pub enum WalError {
         limit: usize,
     },
     /// `salt`: the record's salt is not at hand; only salts of records not yet appended are.
-    #[error("the salt of record {seq} is not at hand")]
+    #[error("the salt of record {seq} is not available")]
     SaltNotAtHand {
         /// Record number asked for.
         seq: u64,
@@ -46,7 +46,7 @@ pub enum WalError {
     /// place. Nothing may be signed over it; bring the newer volume back, or decide that the loss is accepted and remove
     /// the held checkpoint.
     #[error(
-        "the ledger is behind what was held outside: {size} records of {origin} were signed, and {found}"
+        "the ledger is behind the checkpoint held outside: {size} records of {origin} were signed, but {found}"
     )]
     Behind {
         /// The log.
@@ -58,7 +58,7 @@ pub enum WalError {
     },
     /// Another key follows the ledger's key, which may begin no log any more. Give the worker the new one.
     #[error(
-        "the ledger's key ended at {until} (unix microseconds): another one follows it, and it begins no log any more"
+        "the ledger's key ended at {until} (unix microseconds): another key has succeeded it, so it can begin no new log"
     )]
     KeyEnded {
         /// The last moment at which it could, in unix microseconds.

@@ -383,7 +383,8 @@ impl Follower {
             Ok(Slot::Record(stored)) if stored.seq == seq && stored.prev_crc == self.prev_crc => {
                 let (frame, tag) = self.reader.tagged(&stored);
                 if !self.tags.made(seq, frame, tag) {
-                    let reason = format!("record {seq} is not what was written: its tag does not match");
+                    let reason =
+                        format!("record {seq} is not the one that was written: its tag does not match");
                     return Err(WalError::Evidence(EvidenceError::Corruption {
                         path: self.path(),
                         offset,
@@ -408,7 +409,7 @@ impl Follower {
             Ok(Slot::Bad(reason)) => reason.to_owned(),
             Err(error) => return Err(WalError::io("read", &self.path())(error)),
         };
-        let reason = format!("written record {seq} does not read back: {reason}");
+        let reason = format!("record {seq} was written but cannot be read back: {reason}");
         Err(EvidenceError::Corruption {
             path: self.path(),
             offset,
@@ -422,7 +423,7 @@ impl Follower {
         let missing = |path, reason: &str| EvidenceError::Corruption {
             path,
             offset: 0,
-            reason: format!("written record {seq} is in no segment: {reason}"),
+            reason: format!("record {seq} was written but is in no segment: {reason}"),
         };
         let Some(next) = self.segments.get(1).cloned() else {
             return Err(missing(self.path(), "there is no further segment").into());
@@ -433,7 +434,7 @@ impl Follower {
         read_full(&*next.file, &mut bytes, 0).map_err(WalError::io("read", &from))?;
         match SegmentHeader::decode(&bytes) {
             Ok(header) if header.first_seq == seq && header.ordinal == next.ordinal => {}
-            Ok(_) => return Err(missing(from, "the next segment starts elsewhere").into()),
+            Ok(_) => return Err(missing(from, "the next segment starts with another record").into()),
             Err(reason) => return Err(missing(from, reason).into()),
         }
         storage

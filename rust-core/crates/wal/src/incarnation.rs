@@ -49,7 +49,7 @@ impl Options {
             || !(Self::MIN_SEGMENT..=MAX_SEGMENT).contains(&self.segment_bytes)
         {
             return Err(WalError::Options(format!(
-                "a segment of {} bytes; a multiple of 8 from 64 KiB to 1 GiB is needed",
+                "a segment cannot have {} bytes: the size must be a multiple of 8 from 64 KiB to 1 GiB",
                 self.segment_bytes
             )));
         }
@@ -129,8 +129,7 @@ impl Claim {
             let behind = ulid_after(newest).ok_or_else(|| EvidenceError::Corruption {
                 path: shard_dir.join(newest.to_string()),
                 offset: 0,
-                reason: "its name is of the last moment that there is, and no log can be named behind it"
-                    .to_owned(),
+                reason: "its name has the last possible timestamp, so no later log can be named".to_owned(),
             })?;
             claim = Self::at(storage, shard_dir, behind)?;
         }
@@ -198,7 +197,7 @@ impl Incarnation {
         let ledger = shard.ledger;
         if ledger.is_empty() || ledger.contains(|c: char| c.is_whitespace() || c.is_control() || c == '+') {
             return Err(WalError::Options(format!(
-                "the ledger name {ledger:?} cannot be a key name"
+                "the ledger name {ledger:?} is not a valid key name"
             )));
         }
         let Claim { incarnation, dir, .. } = claim;

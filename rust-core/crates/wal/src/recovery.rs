@@ -71,7 +71,7 @@ pub fn inspect(
     let mut before: Vec<Log> = Vec::new();
     while let Some(incarnation) = before.last().unwrap_or(&newest).depends_on() {
         let gone = || {
-            let reason = format!("it continues the log of {incarnation}, which is gone");
+            let reason = format!("it continues the log of {incarnation}, which is missing");
             corruption(&newest.left.dir, 0, reason)
         };
         if !incarnations.contains(&incarnation) {
@@ -169,17 +169,17 @@ fn contain(
                 own = log;
                 &own
             }
-            None => return Err(behind("the volume has nothing of it".to_owned())),
+            None => return Err(behind("the volume has no records of it".to_owned())),
         },
     };
     let PreviousLog { size, root, dir, .. } = &log.left;
     if *size < held.size {
-        return Err(behind(format!("the volume has {size} records of it")));
+        return Err(behind(format!("the volume has only {size} records of it")));
     }
     let proved = TreeFile::open(storage, dir)
         .and_then(|tree| consistency_proof(&tree, held.size, *size))
         .is_ok_and(|proof| verify_consistency(held.size, &held.root, *size, root, &proof).is_ok());
-    let other = || behind("the volume has other records in their place".to_owned());
+    let other = || behind("the volume has other records instead".to_owned());
     if proved || root_at(storage, dir, *incarnation, held.size)? == held.root {
         Ok(())
     } else {

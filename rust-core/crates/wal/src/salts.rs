@@ -24,7 +24,7 @@ pub(crate) struct Salts {
 impl Salts {
     pub(crate) fn new(file: Arc<dyn StoredFile>, path: PathBuf) -> Result<Self, WalError> {
         let random = StdRng::try_from_os_rng()
-            .map_err(|error| WalError::Options(format!("the system gives no randomness: {error}")))?;
+            .map_err(|error| WalError::Options(format!("the system provides no randomness: {error}")))?;
         Ok(Self {
             file,
             path,

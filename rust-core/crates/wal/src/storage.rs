@@ -186,7 +186,7 @@ impl Storage for FileStorage {
 }
 
 fn no_regular_file() -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, "it is no regular file")
+    io::Error::new(io::ErrorKind::InvalidData, "it is not a regular file")
 }
 
 struct OpenDirectory(File);

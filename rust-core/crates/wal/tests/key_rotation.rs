@@ -206,7 +206,8 @@ fn a_log_of_the_old_key_behind_one_of_the_new_is_told() {
     let report = judged(&disk, &new_key().verifying_key());
     let late = &report.incarnations[3].findings;
     assert!(
-        late.iter().any(|found| found.message.contains("had ended")),
+        late.iter()
+            .any(|found| found.message.contains("was no longer valid")),
         "{late:?}"
     );
 }
@@ -235,7 +236,7 @@ fn a_log_that_the_old_key_began_after_its_end_is_not_gone_on_from() {
     put_behind(&disk, &key(), 2_000_000);
     assert!(begin_by(&disk.snapshot(), Some(&key()), 2_000_000).is_ok());
     let refused = begin_by(&disk, Some(&key()), 1_000_000).unwrap_err();
-    assert!(refused.to_string().contains("had ended"), "{refused}");
+    assert!(refused.to_string().contains("was no longer valid"), "{refused}");
 }
 
 #[test]

@@ -87,7 +87,11 @@ fn a_log_that_served_and_has_no_checkpoint_is_refused() {
     let (disk, worker) = served();
     let dir = kill(&disk, worker).dir;
     disk.remove(&dir.join(CHECKPOINT)).unwrap();
-    refused(&disk, None, "the first checkpoint comes before the first request");
+    refused(
+        &disk,
+        None,
+        "the first checkpoint is written before the first request",
+    );
 }
 
 #[test]
@@ -102,7 +106,11 @@ fn a_sealed_log_that_was_shortened_and_whose_checkpoint_was_deleted_is_refused()
     });
     disk.remove(&promised.dir.join(CHECKPOINT)).unwrap();
     disk.remove(&promised.dir.join(TREE)).unwrap();
-    refused(&disk, None, "the first checkpoint comes before the first request");
+    refused(
+        &disk,
+        None,
+        "the first checkpoint is written before the first request",
+    );
 }
 
 #[test]
@@ -154,7 +162,7 @@ fn a_log_that_was_planted_is_refused() {
     kill(&disk, worker);
     let forger = SigningKey::generate("ledger.example/demo", [8; 32]).unwrap();
     planted(&disk, &forger);
-    refused(&disk, None, "was framed by nobody who holds the signing key");
+    refused(&disk, None, "was not written with the signing key");
 }
 
 #[test]
@@ -168,7 +176,7 @@ fn records_that_were_rewritten_behind_the_checkpoint_are_refused() {
     disk.rot(&segment, |bytes| {
         testkit::reframe(bytes, promised.incarnation.unwrap(), b"\"late\"", b"\"LATE\"")
     });
-    refused(&disk, None, "was framed by nobody who holds the signing key");
+    refused(&disk, None, "was not written with the signing key");
 }
 
 #[test]
@@ -207,7 +215,11 @@ fn an_older_checkpoint_put_back_over_a_shortened_log_is_refused_once_a_newer_one
     let end = testkit::end_of(&promised.appended[..old_end]);
     disk.rot(&segment, |bytes| bytes[end..].fill(0));
     disk.remove(&promised.dir.join(TREE)).unwrap();
-    refused(&disk, Some(&held), "the ledger is behind what was held outside");
+    refused(
+        &disk,
+        Some(&held),
+        "the ledger is behind the checkpoint held outside",
+    );
 }
 
 #[test]
@@ -231,7 +243,7 @@ fn a_held_checkpoint_of_a_log_with_other_records_is_refused() {
         root: [9; 32],
         ..signed(&promised)
     };
-    refused(&disk, Some(&held), "other records in their place");
+    refused(&disk, Some(&held), "other records instead");
     let held = signed(&promised);
     assert!(begin_behind(&disk, Some(&held)).is_ok());
 }
@@ -356,9 +368,9 @@ fn a_checkpoint_older_than_the_place_to_resume_is_refused() {
     marked(&disk, &mut worker);
     kill(&disk, worker);
     disk.rot(&path, |bytes| *bytes = old);
-    refused(&disk, None, "an older checkpoint was put in its place");
+    refused(&disk, None, "removed or replaced by an older one");
     disk.remove(&path).unwrap();
-    refused(&disk, None, "an older checkpoint was put in its place, or none");
+    refused(&disk, None, "removed or replaced by an older one");
 }
 
 #[test]
@@ -473,11 +485,7 @@ fn that_a_predecessor_is_missing_is_seen_also_behind_a_place_to_resume() {
     disk.rot(&segment, |bytes| {
         testkit::reframe(bytes, other, name.as_bytes(), other.to_string().as_bytes());
     });
-    refused(
-        &disk,
-        None,
-        "record 0 was framed by nobody who holds the signing key",
-    );
+    refused(&disk, None, "record 0 was not written with the signing key");
 }
 
 #[test]
@@ -656,7 +664,7 @@ fn a_log_whose_continued_one_is_gone_is_refused() {
         disk.remove(&path).unwrap();
     }
     Storage::remove_dir(&disk, &former).unwrap();
-    refused(&disk, None, "which is gone");
+    refused(&disk, None, "which is missing");
 }
 
 #[test]

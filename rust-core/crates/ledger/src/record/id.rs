@@ -62,7 +62,7 @@ impl std::str::FromStr for ShredKeyId {
     /// Reads 16 lower-case hex digits.
     fn from_str(text: &str) -> Result<Self, LedgerError> {
         let id = hex::read(text).ok_or(LedgerError::ShredKeysMalformed(
-            "an id is 16 lower-case hex digits",
+            "an id must be 16 lower-case hex digits",
         ))?;
         Ok(Self(id))
     }

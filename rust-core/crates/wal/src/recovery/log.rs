@@ -75,7 +75,7 @@ pub(super) fn read(
         && resume.size > covered
     {
         let reason = format!(
-            "{} records were covered once, and now {covered}: an older checkpoint was put in its place, or none",
+            "{} records were once covered, but now only {covered} are: the checkpoint was removed or replaced by an older one",
             resume.size
         );
         return Err(corruption(&signed_at, 0, reason));
@@ -119,7 +119,7 @@ pub(super) fn read(
                 let (frame, tag) = log.tagged(&stored);
                 if !tags.made(stored.seq, frame, tag) {
                     let reason = format!(
-                        "record {} was framed by nobody who holds the signing key",
+                        "record {} was not written with the signing key: its tag does not match",
                         stored.seq
                     );
                     return Err(refused(reason));
@@ -146,13 +146,12 @@ pub(super) fn read(
     }
     let size = scan.mmr.size();
     if size < covered {
-        let reason = format!("it covers {covered} records, the log has {size}");
+        let reason = format!("it covers {covered} records, but the log has {size}");
         return Err(corruption(&signed_at, 0, reason));
     }
     if checkpoint.is_none() {
         if scan.served() {
-            let reason =
-                "it is gone, and the log has served: the first checkpoint comes before the first request";
+            let reason = "it is missing, but the log has served requests: the first checkpoint is written before the first request";
             return Err(corruption(&signed_at, 0, reason.to_owned()));
         }
         return Ok(None);
@@ -187,13 +186,13 @@ pub(super) fn predecessor(
     let stored = match log.next()? {
         LogItem::Record(stored) => stored,
         LogItem::Flaw(flaw) => return Err(corruption(&flaw.path, flaw.offset, flaw.reason)),
-        LogItem::End => return Err(corruption(&of.dir, 0, "its first record is gone".to_owned())),
+        LogItem::End => return Err(corruption(&of.dir, 0, "its first record is missing".to_owned())),
     };
     let (frame, tag) = log.tagged(&stored);
     let mut rules = Rules::new(of.incarnation);
     let taken = match tags.made(0, frame, tag) {
         true => rules.take(0, log.payload(&stored)).map(drop),
-        false => Err("record 0 was framed by nobody who holds the signing key".to_owned()),
+        false => Err("record 0 was not written with the signing key: its tag does not match".to_owned()),
     };
     taken.map_err(|reason| corruption(log.path(), stored.offset, reason))?;
     Ok(rules
@@ -220,7 +219,7 @@ fn leaves(nodes: u64) -> u64 {
 }
 
 fn diverged(size: u64) -> String {
-    format!("the first {size} records do not lead to the signed root")
+    format!("the first {size} records do not hash to the signed root")
 }
 
 pub(super) fn corruption(path: &Path, offset: u64, reason: String) -> WalError {
