@@ -252,14 +252,14 @@ fn settle(state: &dyn StateStorage, key: &SigningKey, published: &Published) -> 
     let Some((note, signed)) = read_note(state, SIGNED, key)? else {
         return Err(match checkpoint {
             None => AuditorError::NoState,
-            Some(_) => AuditorError::corrupt(SIGNED, "it is gone, and a checkpoint is there"),
+            Some(_) => AuditorError::corrupt(SIGNED, "it is missing, but a checkpoint is there"),
         });
     };
     if let Some((_, public)) = &checkpoint
         && public.size > signed.size
     {
         let reason = format!(
-            "it states {} entries, and only {} were signed",
+            "it states {} entries, but only {} were signed",
             public.size, signed.size
         );
         return Err(AuditorError::corrupt(CHECKPOINT, reason));
@@ -268,7 +268,7 @@ fn settle(state: &dyn StateStorage, key: &SigningKey, published: &Published) -> 
     if edge.root()? != signed.root {
         return Err(AuditorError::corrupt(
             SIGNED,
-            "the tiles do not lead to the root that was signed",
+            "the tiles do not hash to the signed root",
         ));
     }
     if checkpoint.as_ref().is_none_or(|(_, public)| *public != signed) {
@@ -292,12 +292,12 @@ fn read_edge(state: &dyn StateStorage, size: u64) -> Result<Edge, AuditorError> 
     }
     if let Some(tile) = Tile::edge(None, size) {
         let name = tile.path();
-        edge.bundle = read(state, &name)?.ok_or_else(|| AuditorError::corrupt(&name, "it is gone"))?;
+        edge.bundle = read(state, &name)?.ok_or_else(|| AuditorError::corrupt(&name, "it is missing"))?;
         let leaves: Vec<Hash> = split(&name, &edge.bundle)?.into_iter().map(leaf_hash).collect();
         if edge.levels.first() != Some(&leaves) {
             return Err(AuditorError::corrupt(
                 &name,
-                "its entries are not those of the tile over them",
+                "its entries do not match the tile above them",
             ));
         }
     }
@@ -315,13 +315,13 @@ fn read_note(
     let Some(bytes) = read(state, name)? else {
         return Ok(None);
     };
-    let note = String::from_utf8(bytes).map_err(|_| AuditorError::corrupt(name, "it is no text"))?;
+    let note = String::from_utf8(bytes).map_err(|_| AuditorError::corrupt(name, "it is not UTF-8"))?;
     let checkpoint = Checkpoint::verify(&note, &key.verifying_key())
-        .map_err(|error| AuditorError::corrupt(name, format!("{error}: is it another key's?")))?;
+        .map_err(|error| AuditorError::corrupt(name, format!("{error}: was it signed by another key?")))?;
     if checkpoint.origin != key.name() {
         return Err(AuditorError::corrupt(
             name,
-            format!("it is of {}", checkpoint.origin),
+            format!("it is for {}", checkpoint.origin),
         ));
     }
     Ok(Some((note, checkpoint)))
@@ -344,12 +344,12 @@ fn split<'b>(name: &str, bundle: &'b [u8]) -> Result<Vec<&'b [u8]>, AuditorError
         let length = usize::from(u16::from_be_bytes(*length));
         let (entry, behind) = behind
             .split_at_checked(length)
-            .ok_or_else(|| AuditorError::corrupt(name, "an entry reaches beyond its end"))?;
+            .ok_or_else(|| AuditorError::corrupt(name, "an entry extends past its end"))?;
         entries.push(entry);
         rest = behind;
     }
     match rest {
         [] => Ok(entries),
-        _ => Err(AuditorError::corrupt(name, "an entry reaches beyond its end")),
+        _ => Err(AuditorError::corrupt(name, "an entry extends past its end")),
     }
 }

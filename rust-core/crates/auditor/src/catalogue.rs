@@ -56,7 +56,10 @@ pub(crate) fn recognise(
         true => Ok(()),
         false => Err(AuditorError::corrupt(
             IDENTITY,
-            format!("it is of {} for {}", found.auditor, found.ledger),
+            format!(
+                "it belongs to the auditor {} of the ledger {}",
+                found.auditor, found.ledger
+            ),
         )),
     }
 }
@@ -75,14 +78,14 @@ pub(crate) fn load(
         for name in list(state, &format!("{LOGS}/{shard}"))? {
             let file = format!("{LOGS}/{shard}/{name}");
             let Some(incarnation) = parse_incarnation(&name) else {
-                return Err(AuditorError::corrupt(&file, "it is named by no incarnation"));
+                return Err(AuditorError::corrupt(&file, "its name is not an incarnation"));
             };
             let Some(bytes) = read(state, &file)? else {
                 continue;
             };
             let row: Row = decode(&file, &bytes)?;
             if (row.shard.as_str(), row.incarnation) != (&shard, incarnation) {
-                return Err(AuditorError::corrupt(&file, "it is another log's"));
+                return Err(AuditorError::corrupt(&file, "it belongs to another log"));
             }
             from = from.max(row.told.map_or(0, |told| told.index + 1));
             let mut log = Log::new(row, volume.join(&shard).join(&name), ledger);

@@ -30,8 +30,7 @@ pub(crate) fn raise_steps(logs: &Logs, raised: &mut Raised) {
         let Some(step) = log.row.facts.step else { continue };
         let direction = if step.is_back() { "back" } else { "ahead" };
         let message = format!(
-            "record {} says that the clock of its worker was set {direction} by {} seconds: times of records jump there, and their \
-             numbers are their order",
+            "record {} says that its worker's clock was set {direction} by {} seconds: record times jump there, so rely on record numbers for the order",
             step.seq,
             step.seconds()
         );
@@ -118,7 +117,7 @@ fn forks(logs: &Logs, raised: &mut Raised) {
             None => {
                 for log in &by[1..] {
                     let message = format!(
-                        "it begins the shard anew, which {} had begun",
+                        "it starts the shard again, although {} had already started it",
                         by[0].row.incarnation
                     );
                     raised.raise(Code::BrokenChain, &log.origin, &log.row.shard, message);
@@ -148,7 +147,7 @@ fn links(logs: &Logs, there: &BTreeSet<Ulid>, raised: &mut Raised) {
             && !there.contains(&before)
         {
             let message =
-                format!("its predecessor {before} is not there, and was not when the auditor first looked");
+                format!("its predecessor {before} is missing, and already was when the auditor first looked");
             raise(Code::PredecessorMissing, message);
         }
         if let Some(successor) = facts.successor {
@@ -161,12 +160,12 @@ fn links(logs: &Logs, there: &BTreeSet<Ulid>, raised: &mut Raised) {
             if names_another {
                 raise(
                     Code::BrokenChain,
-                    format!("its seal names {successor}, which names another predecessor"),
+                    format!("its seal names {successor}, but that log names another predecessor"),
                 );
             } else if !there.contains(&successor) && !logs.contains_key(&successor) {
                 raise(
                     Code::LogMissing,
-                    format!("{successor}, which its seal names as its successor, is not there"),
+                    format!("its seal names {successor} as its successor, but that log is missing"),
                 );
             }
         }
@@ -199,14 +198,14 @@ fn agree(
         std::cmp::Ordering::Greater if log.target.is_some() => return,
         std::cmp::Ordering::Greater => {
             let message = format!(
-                "{by} says that it has {} records, and {} are signed and there",
+                "{by} says that it has {} records, but only {} are signed and present",
                 named.size, head.size
             );
             return raised.raise(Code::Truncated, &origin, &shard, message);
         }
         std::cmp::Ordering::Less if !named.running && !log.row.ended => {
             let message = format!(
-                "{by} recorded its end with {} records, and a checkpoint covers {}",
+                "{by} recorded its end with {} records, but a checkpoint covers {}",
                 named.size, head.size
             );
             return raised.raise(Code::TwoWriters, &origin, &shard, message);
@@ -229,7 +228,10 @@ fn agree(
     };
     match same {
         Ok(false) => {
-            let message = format!("what {by} says of its first {} records is not so", named.size);
+            let message = format!(
+                "what {by} says about its first {} records is not true",
+                named.size
+            );
             raised.raise(Code::BrokenChain, &origin, &shard, message);
         }
         Ok(true) if !agreed => {

@@ -85,11 +85,11 @@ impl Configurations {
         let (wrong, read) = match configurations::look(volume, ledger, digest) {
             Ok((Archived::Kept, read)) => (None, read),
             Ok((Archived::Missing, read)) => {
-                let message = format!("a record names {}, which is not there", path.display());
+                let message = format!("a record names {}, which is missing", path.display());
                 (Some((Code::ConfigurationMissing, message)), read)
             }
             Ok((Archived::Changed(why), read)) => {
-                let message = format!("a record names {}, and {why}", path.display());
+                let message = format!("a record names {}, but {why}", path.display());
                 (Some((Code::ConfigurationChanged, message)), read)
             }
             // What was known of it stays so.

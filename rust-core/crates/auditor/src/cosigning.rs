@@ -353,7 +353,7 @@ impl Cosigning {
                     &origin,
                     "",
                     format!(
-                        "the witness {name} says that it has cosigned {size} entries, and {signed} are here: the state was set back, or the key signs elsewhere too"
+                        "the witness {name} says that it has cosigned {size} entries, but there are only {signed} here: the state was rolled back, or the key also signs elsewhere"
                     ),
                 ),
                 Some(Claim::Other(size)) => raised.raise(
@@ -361,7 +361,7 @@ impl Cosigning {
                     &origin,
                     "",
                     format!(
-                        "the witness {name} says that the {size} entries that it has cosigned are others than here: the state was set back, or the key signs elsewhere too"
+                        "the witness {name} says that the {size} entries that it has cosigned differ from those here: the state was rolled back, or the key also signs elsewhere"
                     ),
                 ),
             }

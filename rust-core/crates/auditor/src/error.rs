@@ -20,18 +20,18 @@ pub enum AuditorError {
         source: io::Error,
     },
     /// Another auditor works on this state.
-    #[error("another auditor has locked this state: one writes an aggregate log, never two")]
+    #[error("another auditor has locked this state: only one may write an aggregate log")]
     Locked,
     /// There is no state.
     #[error(
-        "the auditor's state is empty. If an aggregate log was kept here before, its state is lost: put it back, as whoever holds its older checkpoints will find two histories otherwise, or begin another one under a key of another name. The first start, and that one, need --new-aggregate"
+        "the auditor's state is empty. If an aggregate log was kept here before, its state is lost: restore it, or start another aggregate log under a key with another name. Otherwise holders of older checkpoints find two histories. The first start, and the start of another log, need --new-aggregate"
     )]
     NoState,
     /// A new aggregate log was asked for where there is one.
-    #[error("the auditor's state holds an aggregate log already: start without --new-aggregate")]
+    #[error("the auditor's state already contains an aggregate log: start without --new-aggregate")]
     StateExists,
     /// The state contradicts itself, or is another auditor's.
-    #[error("the auditor's state cannot be believed: {name}: {reason}")]
+    #[error("the auditor's state is not valid: {name}: {reason}")]
     StateCorrupt {
         /// The file.
         name: String,
@@ -40,17 +40,17 @@ pub enum AuditorError {
     },
     /// The state is empty, and so many entries of its aggregate log are known elsewhere.
     #[error(
-        "the auditor's state is lost: {0} entries of this aggregate log are held elsewhere, and the state is empty. Put it back from a backup, or begin another aggregate log under a key of another name"
+        "the auditor's state is lost: {0} entries of this aggregate log are known elsewhere, but the state is empty. Restore it from a backup, or start another aggregate log under a key with another name"
     )]
     StateLost(u64),
     /// The state does not contain what is known of its aggregate log elsewhere.
     #[error(
-        "the auditor's state was set back, or another one goes on elsewhere: a checkpoint is held over {0}. Put the newest state back, or begin another aggregate log under a key of another name"
+        "the auditor's state was rolled back, or another auditor continues the log elsewhere: a held checkpoint covers {0}. Restore the newest state, or start another aggregate log under a key with another name"
     )]
     StateSetBack(String),
     /// What is held of the aggregate log is not of this one.
     #[error(
-        "the held checkpoint is not of this aggregate log: {0}. Was the auditor's key replaced by another one of the same name?"
+        "the held checkpoint does not belong to this aggregate log: {0}. Was the auditor's key replaced by another one with the same name?"
     )]
     HeldRefused(String),
     /// The signing key must not be an auditor's.
@@ -60,7 +60,7 @@ pub enum AuditorError {
     #[error("the trust policy: {0}")]
     Policy(String),
     /// An entry does not fit into a bundle.
-    #[error("an entry of {0} bytes is larger than the 65,535 that a bundle holds")]
+    #[error("an entry of {0} bytes is larger than the limit of 65,535")]
     EntryTooLarge(usize),
     /// What was asked for is not in the aggregate log.
     #[error("{0}")]

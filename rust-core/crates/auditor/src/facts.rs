@@ -137,7 +137,7 @@ impl LogFacts {
             return Err(format!("record {seq} says that it is record {}", record.seq()));
         }
         let incarnation = |text: &str| {
-            parse_incarnation(text).ok_or_else(|| format!("record {seq} names {text:?}, which is no log"))
+            parse_incarnation(text).ok_or_else(|| format!("record {seq} names {text:?}, which is not a log"))
         };
         match &record {
             Record::Open(open) if seq == 0 => {
@@ -154,7 +154,7 @@ impl LogFacts {
                 };
             }
             Record::Open(_) => return Err(format!("record {seq} is a second open record")),
-            _ if seq == 0 => return Err("the first record is no open record".to_owned()),
+            _ if seq == 0 => return Err("the first record is not an open record".to_owned()),
             Record::Takeover(takeover) => self.takeovers.push(NamedLog {
                 incarnation: incarnation(&takeover.incarnation)?,
                 size: takeover.size,

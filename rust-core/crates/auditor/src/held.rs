@@ -44,7 +44,7 @@ impl Auditor {
         // What it has signed, which no quorum may have cosigned so far.
         let own = believed(&published.signed().1, signing)?;
         let set_back =
-            |found: &str| AuditorError::StateSetBack(format!("{} entries, and {found}", held.size));
+            |found: &str| AuditorError::StateSetBack(format!("{} entries, but {found}", held.size));
         if own.size < held.size {
             return Err(set_back(&format!("the state has {}", own.size)));
         }
@@ -54,7 +54,7 @@ impl Auditor {
         }
         let path = published.proof_for_witness(held.size, own.size)?;
         verify_consistency(held.size, &held.root, own.size, &own.root, &path)
-            .map_err(|_| set_back("the state's are others"))
+            .map_err(|_| set_back("the entries in the state differ"))
     }
 }
 
@@ -64,6 +64,6 @@ fn believed(note: &str, signing: &SigningKey) -> Result<Checkpoint, AuditorError
         Checkpoint::verify(note, &key).map_err(|error| AuditorError::HeldRefused(error.to_string()))?;
     match held.origin == key.name() {
         true => Ok(held),
-        false => Err(AuditorError::HeldRefused(format!("it is of {}", held.origin))),
+        false => Err(AuditorError::HeldRefused(format!("it is for {}", held.origin))),
     }
 }

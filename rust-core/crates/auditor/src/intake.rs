@@ -26,13 +26,13 @@ pub(crate) fn take_in(
     let there = note(shards, catalogue, ledger, away, raised);
     for (shard, logs) in catalogue.iter().filter(|(shard, _)| !away.contains(*shard)) {
         let Some(there) = there.get(shard) else {
-            let message = format!("none of its {} logs is there", logs.len());
+            let message = format!("all of its {} logs are missing", logs.len());
             raised.raise(Code::ShardMissing, &format!("{ledger}/{shard}"), shard, message);
             continue;
         };
         for log in logs.values().filter(|log| !there.contains(&log.row.incarnation)) {
             let message = format!(
-                "the log, of which {} records were signed, is not there",
+                "the log is missing, although {} of its records were signed",
                 log.size()
             );
             raised.raise(Code::LogMissing, &log.origin, shard, message);
@@ -88,7 +88,9 @@ fn note(
     left_out += new.len().saturating_sub(MOST_LOGS);
     new.truncate(MOST_LOGS);
     if left_out > 0 {
-        let message = format!("{left_out} logs, of which none was accepted, are too many to be looked at");
+        let message = format!(
+            "there are too many logs to check: {left_out} logs, none of them accepted before, were left out"
+        );
         raised.raise(Code::TooManyLogs, ledger, "", message);
     }
     let taken: BTreeSet<(&String, Ulid)> = new.iter().map(|(_, name, log, _)| (*name, *log)).collect();

@@ -96,7 +96,7 @@ impl Statements {
         }
         let origin = view.key.name();
         if let Some(gone) = self.told.difference(&there).next() {
-            let message = format!("{gone}, which was told, is not there");
+            let message = format!("{gone} is missing, although it is in the aggregate log");
             raised.raise(Code::StatementMissing, origin, "", message);
         }
         self.refused.retain(|file, _| there.contains(file));
@@ -237,7 +237,7 @@ fn believe(
             HoldChange::Released { .. } => StatementKind::Release,
         };
         let flaw = read.is_backdated().then(|| {
-            let text = "it says that the hold was released before it was placed, or that it was signed before either";
+            let text = "it says that the hold was released before it was placed, or that the statement was signed before either";
             text.to_owned()
         });
         let statement = Statement {
@@ -253,6 +253,6 @@ fn believe(
     }
     match file_of(&statement) == file {
         true => Ok((statement, flaw)),
-        false => Err("it is named by the digest of another statement".to_owned()),
+        false => Err("its name is the digest of another statement".to_owned()),
     }
 }

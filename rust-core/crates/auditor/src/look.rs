@@ -84,7 +84,7 @@ fn try_look(
             let since = *log.waiting_since.get_or_insert(view.now);
             if view.now.saturating_sub(since) >= view.stall {
                 let message = format!(
-                    "records behind the first {} have waited for a checkpoint for {} seconds",
+                    "the records after the first {} have waited for a checkpoint for {} seconds",
                     log.size(),
                     view.now.saturating_sub(since) / 1_000_000
                 );
@@ -109,7 +109,10 @@ fn read_own(view: &View<'_>, log: &Log, raised: &mut Raised) -> Result<Own, Evid
         Ok(Some(note)) => note,
         Ok(None) => {
             if log.signed() > 0 {
-                let message = format!("the checkpoint, which covered {} records, is gone", log.signed());
+                let message = format!(
+                    "the checkpoint, which covered {} records, is missing",
+                    log.signed()
+                );
                 raise(Code::CheckpointMissing, message);
             }
             return Ok(Own::Missing);
@@ -133,7 +136,7 @@ fn believe(view: &View<'_>, note: &str, origin: &str) -> Result<Checkpoint, (Cod
     if note.len() > MAX_NOTE {
         return Err((
             Code::CheckpointRefused,
-            format!("the checkpoint is {} bytes long", note.len()),
+            format!("the checkpoint is too long: {} bytes", note.len()),
         ));
     }
     let signed =
@@ -153,7 +156,7 @@ fn compare(view: &View<'_>, log: &mut Log, signed: Checkpoint, note: &str, raise
     let size = log.size();
     if signed.size < log.signed() {
         let message = format!(
-            "the checkpoint covers {} records, and one over {} was signed",
+            "the checkpoint covers {} records, but an earlier one covered {}",
             signed.size,
             log.signed()
         );
@@ -178,14 +181,14 @@ fn compare(view: &View<'_>, log: &mut Log, signed: Checkpoint, note: &str, raise
     }
     if log.row.facts.sealed {
         let message = format!(
-            "it was sealed with {size} records, and a checkpoint covers {}",
+            "it was sealed with {size} records, but a checkpoint covers {}",
             signed.size
         );
         return raise(Code::SealedLogGrew, message);
     }
     if log.row.ended {
         let message = format!(
-            "its successor recorded its end with {size} records, and a checkpoint covers {}",
+            "its successor recorded its end with {size} records, but a checkpoint covers {}",
             signed.size
         );
         return raise(Code::TwoWriters, message);
@@ -225,7 +228,7 @@ fn read_cover(view: &View<'_>, log: &mut Log, dir: &Path, raised: &mut Raised) -
         }
         Ok(None) => {}
         Err((code, message)) => {
-            let message = format!("what a successor keeps of its end: {message}");
+            let message = format!("a successor's checkpoint of its end: {message}");
             raised.raise(code, &log.origin, &log.row.shard, message);
         }
     }
@@ -266,11 +269,11 @@ fn advance(
         }
         Step::Reached => (
             Code::RecordsChanged,
-            format!("the first {size} records do not lead to the root that was signed"),
+            format!("the first {size} records do not hash to the signed root"),
         ),
         Step::Short => (
             Code::Truncated,
-            format!("{size} records were signed, and only {} are there", tail.size()),
+            format!("{size} records were signed, but only {} are there", tail.size()),
         ),
         Step::Flawed(flaw) => (
             Code::RecordsDamaged,
@@ -328,10 +331,10 @@ fn look_at_unsigned(
     let foreign = matches!(step, Step::Flawed(_) | Step::Refused(_)) && tail.size() == 0;
     if tail.facts.served || foreign {
         let what = match foreign {
-            true => "holds bytes that are no log of this incarnation",
-            false => "served",
+            true => "contains bytes that are not a log of this incarnation",
+            false => "served requests",
         };
-        let message = format!("it {what}, and no checkpoint of it is there");
+        let message = format!("it {what}, but it has no checkpoint");
         raised.raise(Code::PlantedLog, &log.origin, &log.row.shard, message);
     } else {
         log.rests_until = view.now.saturating_add(REST);

@@ -10,7 +10,7 @@ pub(crate) fn require_known(policy: &TrustPolicy, signing: &SigningKey) -> Resul
     let own = signing.verifying_key();
     if !policy.logs().is_empty() && !policy.logs().contains(&own.alone()) {
         return Err(AuditorError::Policy(format!(
-            "none of its log lines is that of this auditor's key: add `log {}`",
+            "none of its log lines names this auditor's key: add `log {}`",
             own.to_text()
         )));
     }
@@ -23,7 +23,7 @@ pub(crate) fn require_known(policy: &TrustPolicy, signing: &SigningKey) -> Resul
     match policy.is_quorum(&asked) {
         true => Ok(()),
         false => Err(AuditorError::Policy(
-            "the witnesses that have a URL are no quorum, so that nothing would ever be published".to_owned(),
+            "the witnesses with a URL do not form a quorum, so nothing would ever be published".to_owned(),
         )),
     }
 }
@@ -34,13 +34,13 @@ pub(crate) fn identity(settings: &Settings, signing: &SigningKey) -> Result<Iden
     let refused = |why: String| Err(AuditorError::Key(why));
     if own.shares_a_key_with(ledger) {
         return refused(
-            "the auditor's signing key is the ledger's: make it one of its own, which no worker holds"
+            "the auditor's signing key is the ledger's key: create a separate one that no worker holds"
                 .to_owned(),
         );
     }
     if !own.is_apart_from(ledger) {
         return refused(format!(
-            "the auditor's key is named {}, and the ledger's {}: neither may be the other or stand below it, as a key speaks for all names below its own",
+            "the auditor's key is named {}, and the ledger's {}: the names must differ, and neither may be below the other, because a key speaks for all names below its own",
             own.name(),
             ledger.name()
         ));
@@ -48,7 +48,7 @@ pub(crate) fn identity(settings: &Settings, signing: &SigningKey) -> Result<Iden
     let keeping = settings.keeping.as_ref();
     if keeping.is_some_and(|keeping| keeping.shares_a_key_with(&own) || !keeping.is_apart_from(ledger)) {
         return refused(
-            "the retention key is the auditor's, or could speak for the ledger: make it one of its own"
+            "the retention key is the auditor's key or could speak for the ledger: create a separate one"
                 .to_owned(),
         );
     }

@@ -107,7 +107,7 @@ impl Published {
         let mut public = None;
         if let Some((note, checkpoint)) = published {
             if checkpoint.size > 0 && tree_root(self, checkpoint.size)? != checkpoint.root {
-                return Err(corrupt("it is of another tree than was signed".to_owned()));
+                return Err(corrupt("it is for a tree other than the signed one".to_owned()));
             }
             let cosigned = SignedCheckpoint::parse(&note)
                 .and_then(|note| self.policy.is_cosigned(&note))
@@ -175,7 +175,7 @@ impl Published {
             bytes.truncate(wanted);
             return Ok(bytes);
         }
-        Err(AuditorError::corrupt(&name, "it is gone"))
+        Err(AuditorError::corrupt(&name, "it is missing"))
     }
 
     /// The proof that entry `index` is in the log of `size` entries (RFC 9162 section 2.1.3.1).
@@ -185,7 +185,9 @@ impl Published {
     pub fn inclusion(&self, index: u64, size: u64) -> Result<Vec<Hash>, AuditorError> {
         self.covered(size)?;
         if index >= size {
-            return Err(AuditorError::Range(format!("entry {index} is not among {size}")));
+            return Err(AuditorError::Range(format!(
+                "there is no entry {index} among {size}"
+            )));
         }
         inclusion_proof(self, index, size)
     }
@@ -198,7 +200,7 @@ impl Published {
         self.covered(new)?;
         if old == 0 || old > new {
             return Err(AuditorError::Range(format!(
-                "no log of {old} entries is the beginning of one of {new}"
+                "there is no consistency proof from {old} entries to {new}"
             )));
         }
         consistency_proof(self, old, new)
@@ -249,11 +251,14 @@ impl NodeReader for Published {
 /// The hashes of a tile, which must be there.
 pub(crate) fn tile_hashes(state: &dyn StateStorage, tile: Tile) -> Result<Vec<Hash>, AuditorError> {
     let name = tile.path();
-    let bytes = read(state, &name)?.ok_or_else(|| AuditorError::corrupt(&name, "it is gone"))?;
+    let bytes = read(state, &name)?.ok_or_else(|| AuditorError::corrupt(&name, "it is missing"))?;
     let hashes = parse(&name, &bytes)?;
     match hashes.len() as u64 == tile.width {
         true => Ok(hashes),
-        false => Err(AuditorError::corrupt(&name, "it is not as wide as its name says")),
+        false => Err(AuditorError::corrupt(
+            &name,
+            "its width differs from the one in its name",
+        )),
     }
 }
 

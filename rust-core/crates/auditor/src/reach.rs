@@ -68,7 +68,8 @@ pub(crate) fn judge(
             raised.unsettled(&log.origin);
         }
         if standing(workers, shard) == WorkerState::Gone && !is_sealed(logs) {
-            let message = "its worker is gone, and its last log is not known to be sealed".to_owned();
+            let message =
+                "its worker is gone, and it is not known whether its last log was sealed".to_owned();
             raised.raise(
                 Code::WorkerUnreachable,
                 &format!("{ledger}/{shard}"),

@@ -48,7 +48,7 @@ impl Reads {
         if let Some(entry) = newest {
             let signed = Checkpoint::parse_unverified(&entry.checkpoint)?;
             let begun = entry.origin.rsplit('/').next().and_then(|text| text.parse().ok());
-            let begun = begun.ok_or_else(|| corrupt(format!("{} is no log of reads", entry.origin)))?;
+            let begun = begun.ok_or_else(|| corrupt(format!("{} is not a log of reads", entry.origin)))?;
             let (size, root) = (signed.size, signed.root);
             told = Some(ReadsHead { begun, size, root });
             unsaved = true;
@@ -75,7 +75,7 @@ impl Reads {
         match &self.told {
             Some(told) if told.begun == head.begun && *told != head && head.size <= told.size => {
                 self.changed = Some(format!(
-                    "{} lines of it were told, and the {} that are there are not those",
+                    "the aggregate log has {} lines of it, but the {} lines that are there differ",
                     told.size, head.size
                 ));
             }

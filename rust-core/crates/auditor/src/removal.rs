@@ -22,7 +22,7 @@ pub(crate) fn look(view: &View<'_>, log: &mut Log, raised: &mut Raised) -> Resul
             Ok(Some(note)) if note == *accepted || by_retention_key(view, &note).as_ref() == Ok(accepted) => {
             }
             Ok(_) | Err(EvidenceError::Corruption { .. }) => {
-                refuse("the one that was accepted is gone, or another")
+                refuse("the accepted tombstone is missing or was replaced")
             }
             Err(error) => return Err(error),
         }
@@ -45,20 +45,20 @@ pub(crate) fn look(view: &View<'_>, log: &mut Log, raised: &mut Raised) -> Resul
     };
     if removed.checkpoint.len() > MAX_NOTE {
         refuse(&format!(
-            "its last checkpoint is {} bytes long",
+            "its last checkpoint is too long: {} bytes",
             removed.checkpoint.len()
         ));
         return Ok(false);
     }
     let head = removed.head();
     if head.origin != log.origin {
-        refuse(&format!("it is of {}", head.origin));
+        refuse(&format!("it is for {}", head.origin));
         return Ok(false);
     }
     match &log.row.head {
         Some(accepted) if (accepted.size, accepted.root) != (head.size, head.root) => {
             refuse(&format!(
-                "it says that the log ended with {} records, and {} were accepted, or others",
+                "it says that the log ended with {} records, but {} or different ones were accepted",
                 head.size, accepted.size
             ));
             return Ok(false);
@@ -94,7 +94,7 @@ pub(crate) fn look(view: &View<'_>, log: &mut Log, raised: &mut Raised) -> Resul
 
 /// A tombstone, with the line of the retention key alone.
 fn by_retention_key(view: &View<'_>, note: &str) -> Result<String, String> {
-    let key = view.keeping.ok_or("no retention key is known here")?;
+    let key = view.keeping.ok_or("no retention key is configured here")?;
     signed_alone(note, key).map_err(|error| error.to_string())
 }
 

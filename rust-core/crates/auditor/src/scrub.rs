@@ -122,14 +122,14 @@ impl Scrub {
             Ok(Step::Reached) => (
                 Code::RecordsChanged,
                 format!(
-                    "the first {} records do not lead any more to the root that was signed",
+                    "the first {} records no longer hash to the signed root",
                     reading.size
                 ),
             ),
             Ok(Step::Short) => (
                 Code::Truncated,
                 format!(
-                    "it had {} records, and only {} are there",
+                    "it had {} records, but only {} are there",
                     reading.size,
                     reading.tail.size()
                 ),

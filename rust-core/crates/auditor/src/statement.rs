@@ -47,18 +47,19 @@ pub struct Statement {
 pub(crate) fn judge(signed: u64, about: Option<u64>, visited: u64, now: u64) -> Option<(Code, String)> {
     if let Some(about) = about.filter(|about| signed < *about) {
         let message = format!(
-            "it says that it was signed at {signed}, and speaks of what is of {about} (unix microseconds)"
+            "it says that it was signed at {signed}, but it refers to something dated {about} (unix microseconds)"
         );
         return Some((Code::StatementBackdated, message));
     }
     if signed.saturating_add(STATEMENT_TOLERANCE) < visited {
         let message = format!(
-            "it says that it was signed at {signed}, and was not there when the auditor looked at {visited} (unix microseconds)"
+            "it says that it was signed at {signed}, but it was not there when the auditor looked at {visited} (unix microseconds)"
         );
         return Some((Code::StatementBackdated, message));
     }
     (signed > now.saturating_add(STATEMENT_TOLERANCE)).then(|| {
-        let message = format!("it says that it was signed at {signed}, and it is {now} (unix microseconds)");
+        let message =
+            format!("it says that it was signed at {signed}, but the time is {now} (unix microseconds)");
         (Code::StatementPostdated, message)
     })
 }

@@ -242,7 +242,7 @@ pub(crate) fn missing_files(
         .count() as u64;
     if segments < point.segments {
         return Ok(Some(format!(
-            "of {} segments {segments} are there",
+            "there were {} segments, but only {segments} are there",
             point.segments
         )));
     }
@@ -250,14 +250,17 @@ pub(crate) fn missing_files(
     let file = match storage.open(&path) {
         Ok(file) => file,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            return Ok(Some(format!("the segment of record {} is gone", point.segment)));
+            return Ok(Some(format!(
+                "the segment of record {} is missing",
+                point.segment
+            )));
         }
         Err(error) => return Err(EvidenceError::io("open", &path)(error)),
     };
     let len = file.len().map_err(EvidenceError::io("stat", &path))?;
     Ok((len < point.offset).then(|| {
         format!(
-            "the last segment is {len} bytes long, and held {} of records",
+            "the last segment is {len} bytes long, but its records took {} bytes",
             point.offset
         )
     }))
