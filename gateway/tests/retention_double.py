@@ -49,13 +49,13 @@ class RetentionState:
         if begin is not None:
             if self._file.exists():
                 raise failure(
-                    _core.KeepingError, "there is a retention job's state already", "keeping_state_exists"
+                    _core.KeepingError, "the retention job already has a state", "keeping_state_exists"
                 )
             self._file.parent.mkdir(exist_ok=True)
             self._write([])
         if not self._file.exists():
             raise failure(
-                _core.KeepingError, "the retention job's state is not there", "keeping_state_missing"
+                _core.KeepingError, "the retention job's state is missing", "keeping_state_missing"
             )
 
     def _write(self, holds: list[dict[str, Any]]) -> None:
@@ -84,7 +84,7 @@ class RetentionState:
         holds = json.loads(self.holds())
         found = [hold for hold in holds if hold["id"] == number]
         if not found:
-            raise failure(_core.KeepingError, f"hold {number} is not there", "no_such_hold")
+            raise failure(_core.KeepingError, f"hold {number} does not exist or was already released", "no_such_hold")
         found[0]["released"] = {"at": now_us, **_told(why)}
         self._write(holds)
         return json.dumps(found[0])

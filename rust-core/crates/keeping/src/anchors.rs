@@ -54,7 +54,7 @@ pub(crate) fn anchored_releases(
 
 /// Why what this note says is not carried out yet; `None` where there is none.
 pub(crate) fn not_anchored(note: Option<&str>) -> Reason {
-    let text = "it is signed, and the auditor's log does not have that yet: run this again";
+    let text = "it is signed but not yet in the auditor's log: run this again";
     Reason {
         statement: note.map(digest),
         ..reason("not_anchored", text)

@@ -73,7 +73,7 @@ impl Ends {
         };
         let why = holds.filter(is_about).map(|hold| {
             let text = format!(
-                "hold {} may touch an exchange of it that went on in {doubtful}, of which nobody knows what it holds: run fsck",
+                "hold {} may touch an exchange of this log that continued in {doubtful}, whose contents are not known: run fsck",
                 hold.id
             );
             reason("held_unknown", text)

@@ -347,7 +347,7 @@ fn plan_log(
         doubts: mut why,
     } = standing;
     why.extend(concerned.ahead.map(|seq| {
-        let text = format!("record {seq} is of the future: a clock was, or is, wrong, and an erasure is signed by the clock. Or give an earlier --until");
+        let text = format!("record {seq} is dated in the future: a clock was or is wrong, and the erasure would be dated by it. You can give an earlier --until");
         reason("future", text)
     }));
     if concerned.admissions.is_empty() {
@@ -365,7 +365,7 @@ fn plan_log(
     };
     let is_certain = why.is_empty();
     if !ended {
-        let text = "it is still written: its worker has the salts in memory, and ends it when it is drained or rotates its log";
+        let text = "the log is still being written: its worker has the salts in memory and closes the log when it drains or rotates it";
         why.push(reason("not_ended", text));
     }
     let held = held_ends(log.incarnation, &logs[at + 1..]).filter(|end| {
@@ -374,7 +374,7 @@ fn plan_log(
     let held: BTreeSet<u64> = held.map(|end| end.hold).collect();
     concerned.held_by.extend(held);
     why.extend(concerned.held_by.iter().map(|id| {
-        let text = format!("hold {id} touches what is to be erased");
+        let text = format!("hold {id} touches data that is to be erased");
         reason("held", text)
     }));
     let others = request.retention.active();
@@ -386,7 +386,7 @@ fn plan_log(
         reason("young", text)
     }));
     if !done.stated && done.is_full {
-        let text = format!("{ERASURES} is full: no more than {MAX_ERASURES} bytes are read of it");
+        let text = format!("{ERASURES} is full: at most {MAX_ERASURES} bytes of it are read");
         why.push(reason("damaged", text));
     }
     let fate = match (why.is_empty(), is_certain && done.stated && done.zero) {
@@ -429,7 +429,7 @@ fn left_of(retention: &RetentionState, removed: &Removed) -> Option<Vec<Reason>>
     }
     let held = held_since(retention, removed);
     let unfinished = || {
-        let text = "it was removed, and its salts are left: prune again finishes it";
+        let text = "it was removed, but its salts are left: run prune again to finish";
         vec![reason("removal_unfinished", text)]
     };
     Some(if held.is_empty() { unfinished() } else { held })
@@ -494,7 +494,7 @@ fn state(
     text.push_str(&note);
     if text.len() as u64 > MAX_ERASURES {
         let why = format!(
-            "{} is full: no more than {MAX_ERASURES} bytes are read of it",
+            "{} is full: at most {MAX_ERASURES} bytes of it are read",
             dir.join(ERASURES).display()
         );
         return Err(KeepingError::Invalid(why));

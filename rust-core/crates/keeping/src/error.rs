@@ -20,20 +20,18 @@ pub enum KeepingError {
         source: io::Error,
     },
     /// Somebody else works on this state.
-    #[error("another command has locked this state: try again when it has ended")]
+    #[error("another command has locked this state: try again when it has finished")]
     Locked,
     /// There is no state.
     #[error(
-        "the retention job's state is not there: holds may have been in it, so nothing is removed or erased. Put it back; `hold begin` is for the first time only"
+        "the retention job's state is missing: it may have contained holds, so nothing is removed or erased. Restore it; `hold begin` is for the first time only"
     )]
     NoState,
     /// A state was to be begun where there is one.
-    #[error("there is a retention job's state already")]
+    #[error("the retention job already has a state")]
     StateExists,
     /// The state contradicts itself, or is another retention job's.
-    #[error(
-        "the retention job's state cannot be believed, so nothing is removed or erased: {name}: {reason}"
-    )]
+    #[error("the retention job's state is not valid, so nothing is removed or erased: {name}: {reason}")]
     StateCorrupt {
         /// The file.
         name: String,
@@ -42,14 +40,14 @@ pub enum KeepingError {
     },
     /// The state does not have a hold that its retention job stated, by this number.
     #[error(
-        "hold {0}, which this retention job stated beside the ledger's shards, is not in its state: that was set back, so nothing is removed or erased. Put the newest one back"
+        "hold {0}, which this retention job stated beside the ledger's shards, is not in its state: the state was rolled back, so nothing is removed or erased. Restore the newest state"
     )]
     StateSetBack(u64),
     /// The key must not be a retention job's.
     #[error("{0}")]
     Key(String),
     /// There is no such hold, or it was released before.
-    #[error("hold {0} is not there, or was released before")]
+    #[error("hold {0} does not exist or was already released")]
     NoSuchHold(u64),
     /// What was asked for cannot be; the text says why.
     #[error("{0}")]

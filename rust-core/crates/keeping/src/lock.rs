@@ -27,6 +27,6 @@ pub(crate) fn lock(storage: &dyn Storage, dir: &Path) -> Result<Result<Lock, Rea
         }
     };
     let locked = file.try_lock().map_err(EvidenceError::io("lock", &path))?;
-    let lives = || reason("locked", "a worker that lives holds the lock on its salts");
+    let lives = || reason("locked", "a running worker holds the lock on its salts");
     Ok(locked.then_some(Lock::Held(file)).ok_or_else(lives))
 }

@@ -182,7 +182,7 @@ pub(crate) fn standing_of(
     }
     let foreign = |end: &Checkpoint| key.for_origin(&end.origin).is_err();
     if read.end.as_ref().is_some_and(foreign) {
-        doubts.push(reason("damaged", "it is no log of this ledger: run fsck"));
+        doubts.push(reason("damaged", "it is not a log of this ledger: run fsck"));
     }
     doubts.extend(contradiction(claims, read.end.as_ref()));
     let is_written = !ended && read.own.is_some() && (newest || !claims.is_empty());
@@ -214,10 +214,7 @@ pub(crate) fn missing(logs: &[Log]) -> Vec<Reason> {
     let mut why = Vec::new();
     for (log, rules) in logs.iter().filter_map(|log| Some((log, log.rules()?))) {
         why.extend(names(rules).difference(&known).map(|named| {
-            let text = format!(
-                "{} names {named}, which is not there: run fsck",
-                log.dir.display()
-            );
+            let text = format!("{} names {named}, which is missing: run fsck", log.dir.display());
             reason("damaged", text)
         }));
     }
@@ -249,7 +246,7 @@ pub(crate) fn contradiction(claims: &[(Predecessor, bool)], there: Option<&Check
     };
     let (said, _) = claims.iter().find(differs)?;
     let text = format!(
-        "a later log says that it had {} records, and {size} are there, or others: run fsck",
+        "a later log says that it had {} records, but {size} or different ones are there: run fsck",
         said.size
     );
     Some(reason("damaged", text))

@@ -105,7 +105,7 @@ pub fn plan(storage: &dyn ReadStorage, plan: &Plan<'_>) -> Result<Vec<Planned>, 
     for shard in shards(storage, plan.ledger)? {
         if shard.alone {
             return Err(KeepingError::Invalid(
-                "give the directory of the ledger, or of a shard: one log alone does not tell what follows it".to_owned(),
+                "give the directory of the ledger or of a shard: a single log does not show which log follows it".to_owned(),
             ));
         }
         planned.extend(ShardPlan::read(storage, plan, &shard)?.decide()?);
@@ -300,17 +300,19 @@ impl<'p> ShardPlan<'p> {
             Known::Unsigned => {
                 return stay(
                     "unsigned",
-                    "nobody has signed it: it holds what a start left, or is planted",
+                    "it is not signed: an interrupted start left it, or somebody put it there",
                 );
             }
             Known::Unread | Known::Read(_) if self.newest.contains(&at) => {
                 return stay(
                     "newest",
-                    "a worker that starts reads the newest log of the shard, and the one before",
+                    "a starting worker reads the two newest logs of the shard",
                 );
             }
             Known::Read(read) if self.is_candidate(at) => read,
-            Known::Unread | Known::Read(_) => return stay("young", "it was begun within the minimum"),
+            Known::Unread | Known::Read(_) => {
+                return stay("young", "it was begun within the minimum retention time");
+            }
         };
         let mut reasons: Vec<Reason> = self.age(read).into_iter().collect();
         reasons.extend(self.holds(at, read));
@@ -336,7 +338,7 @@ impl<'p> ShardPlan<'p> {
             return Fate::Removed;
         }
         if self.newest.contains(&at) {
-            let text = "it has a tombstone, and is one of the newest two of its shard: run fsck";
+            let text = "it has a tombstone but is one of the two newest logs of its shard: run fsck";
             return Fate::Stay(vec![reason("newest", text)]);
         }
         let since = held_since(self.plan.retention, removed);
@@ -362,7 +364,7 @@ impl<'p> ShardPlan<'p> {
     fn age(&self, read: &Survey) -> Option<Reason> {
         let (minimum, now) = (self.minimum(read), self.plan.now);
         if read.newest > now {
-            let text = "its newest record is of the future: a clock was, or is, wrong";
+            let text = "its newest record is dated in the future: a clock was or is wrong";
             return Some(reason("future", text));
         }
         if is_over(minimum, read.newest, now) {
@@ -391,7 +393,7 @@ impl<'p> ShardPlan<'p> {
             .collect();
         let others = self.plan.retention.active().filter(|hold| !by.contains(&hold.id));
         let held = by.iter().map(|id| {
-            let text = format!("hold {id} touches records of it, or of its exchanges");
+            let text = format!("hold {id} touches its records or those of its exchanges");
             reason("held", text)
         });
         held.chain(self.ends.may_be_held(of, read, |_| true, others))
@@ -425,7 +427,7 @@ impl<'p> ShardPlan<'p> {
         let claims = self.claims(at);
         why.extend(contradiction(&claims, Some(end)));
         if !claims.iter().any(|(_, ended)| *ended) && !read.rules.sealed() {
-            why.push(reason("not_ended", "nobody has recorded its end yet"));
+            why.push(reason("not_ended", "its end has not been recorded yet"));
         }
         let of = self.logs[at].0;
         let goes_on = self.logs[at + 1..].iter().any(|(_, known)| {
@@ -444,7 +446,7 @@ impl<'p> ShardPlan<'p> {
         if !goes_on {
             why.push(reason(
                 "successor_not_served",
-                "no later log names it and has served",
+                "no later log that names it has served requests",
             ));
         }
         match &read.last {

@@ -22,12 +22,14 @@ impl Policy {
     pub fn new(days: u64, tenants: BTreeMap<String, u64>) -> Result<Self, KeepingError> {
         if let Some((tenant, shorter)) = tenants.iter().find(|(_, minimum)| **minimum < days) {
             return Err(KeepingError::Invalid(format!(
-                "the minimum of {tenant}, {shorter} days, is less than that of all, {days}: logs hold records of many tenants and go as a whole"
+                "the minimum of {tenant}, {shorter} days, is below the general minimum of {days} days: logs contain records of many tenants and are removed as a whole"
             )));
         }
         let most = tenants.values().copied().fold(days, u64::max);
         if most.checked_mul(DAY).is_none() {
-            return Err(KeepingError::Invalid(format!("{most} days are too many")));
+            return Err(KeepingError::Invalid(format!(
+                "a minimum of {most} days is too long"
+            )));
         }
         Ok(Self { days, tenants })
     }

@@ -31,6 +31,6 @@ pub(crate) fn damaged(error: KeepingError) -> Result<Reason, KeepingError> {
 }
 
 pub(crate) fn ends_kept(log: Ulid) -> Reason {
-    let text = format!("it holds ends of exchanges that {log} admitted, which stays");
+    let text = format!("it contains the ends of exchanges that {log} admitted, and that log is kept");
     reason("ends_kept", text)
 }

@@ -93,10 +93,10 @@ fn refused(storage: &dyn Storage, what: &Plan<'_>, log: &Planned) -> Result<Opti
     let why = match removal::read(storage, &log.dir, Some(what.key), Some(what.keeping))? {
         Removal::Done(_) => return Ok(None),
         Removal::Refused(refusal) => refusal.why,
-        Removal::None => "it is not there".to_owned(),
+        Removal::None => "it is missing".to_owned(),
     };
     let text =
-        format!("the tombstone that was just written does not hold: {why}. Nothing of the log was removed");
+        format!("the tombstone that was just written is not valid: {why}. Nothing of the log was removed");
     Ok(Some(reason("tombstone_refused", text)))
 }
 

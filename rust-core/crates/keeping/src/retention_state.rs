@@ -104,15 +104,18 @@ impl RetentionState {
         };
         let identity: Identity = decode(IDENTITY, &identity)?;
         let Some(holds) = read(&*state, HOLDS)? else {
-            return Err(KeepingError::corrupt(HOLDS, "it is gone"));
+            return Err(KeepingError::corrupt(HOLDS, "it is missing"));
         };
         let holds: Holds = decode(HOLDS, &holds)?;
         if (identity.v, holds.v) != (VERSION, VERSION) {
-            return Err(KeepingError::corrupt(IDENTITY, "it is of another version"));
+            return Err(KeepingError::corrupt(IDENTITY, "it has another version"));
         }
         let numbered = holds.holds.iter().zip(1..).all(|(hold, id)| hold.id == id);
         if !numbered {
-            return Err(KeepingError::corrupt(HOLDS, "their numbers are not 1, 2, 3, …"));
+            return Err(KeepingError::corrupt(
+                HOLDS,
+                "the numbers of the holds are not 1, 2, 3, …",
+            ));
         }
         Ok(Self {
             state,
@@ -145,7 +148,7 @@ impl RetentionState {
         Err(KeepingError::corrupt(
             IDENTITY,
             format!(
-                "it is of {} for {}",
+                "it belongs to the retention key {} of the ledger {}",
                 self.identity.retention_key, self.identity.ledger
             ),
         ))
@@ -220,7 +223,7 @@ impl RetentionState {
                 .any(|hold| hold.is_active() && hold.name.as_deref() == Some(name))
         {
             return Err(KeepingError::Invalid(format!(
-                "a hold named {name} holds already"
+                "an active hold is already named {name}"
             )));
         }
         let hold = Hold {
@@ -253,7 +256,7 @@ impl RetentionState {
             .ok_or(KeepingError::NoSuchHold(id))?;
         if now < hold.added {
             return Err(KeepingError::Invalid(format!(
-                "hold {id} was placed later than this clock says that it is now: a clock was, or is, wrong"
+                "by this clock, hold {id} was placed in the future: a clock was or is wrong"
             )));
         }
         hold.released = Some(Released {
@@ -284,7 +287,7 @@ fn require_apart(ledger: &VerifyingKey, keeping: &VerifyingKey) -> Result<(), Ke
     match ledger.is_apart_from(keeping) {
         true => Ok(()),
         false => Err(KeepingError::Key(format!(
-            "the retention key is named {}, and the ledger's {}: make one of its own for the retention job, whose name neither is the ledger's nor stands above or below it",
+            "the retention key is named {}, and the ledger's {}: create a separate key for the retention job, whose name differs from the ledger's and is neither above nor below it",
             keeping.name(),
             ledger.name()
         ))),
@@ -300,7 +303,7 @@ pub(crate) fn check(why: &Justification) -> Result<(), KeepingError> {
 fn require_line(text: &str) -> Result<(), KeepingError> {
     if text.is_empty() || text.len() > MAX_REASON || text.chars().any(char::is_control) {
         return Err(KeepingError::Invalid(format!(
-            "a name, a tenant and an exchange are each one line of 1 to {MAX_REASON} bytes"
+            "a name, a tenant and an exchange must each be one line of 1 to {MAX_REASON} bytes"
         )));
     }
     Ok(())

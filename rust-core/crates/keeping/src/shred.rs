@@ -104,7 +104,7 @@ pub fn plan_shred(
     let (all, holds): (Vec<&Hold>, Vec<&Hold>) = request.retention.active().partition(keeps_all);
     why.extend(all.iter().map(|hold| {
         let about = hold.scope.tenant.as_ref().map_or("everything", |_| "this tenant");
-        reason("held", format!("hold {} is about {about}", hold.id))
+        reason("held", format!("hold {} covers {about}", hold.id))
     }));
     // Which keys the exchanges have that holds name.
     let named = holds.iter().filter_map(|hold| hold.scope.exchange.as_deref());
@@ -187,7 +187,7 @@ pub fn plan_shred(
         why.extend(asks.then(|| missing(&logs)).into_iter().flatten());
     }
     why.extend(held_elsewhere.iter().map(|id| {
-        let text = format!("hold {id} touches what may be of an exchange of this tenant");
+        let text = format!("hold {id} touches what may belong to an exchange of this tenant");
         reason("held", text)
     }));
     let ledger = ledger_of(storage, request.ledger)?;
@@ -196,7 +196,7 @@ pub fn plan_shred(
         let stated = destroyed.has(request.tenant, key);
         let mut why = why.clone();
         why.extend(concerned.held_by.iter().map(|id| {
-            let text = format!("hold {id} touches an exchange of it");
+            let text = format!("hold {id} touches an exchange under this key");
             reason("held", text)
         }));
         why.extend(concerned.young.map(|(id, minimum)| {
@@ -206,7 +206,7 @@ pub fn plan_shred(
             reason("young", text)
         }));
         why.extend(concerned.ahead.map(|id| {
-            let text = format!("exchange {id} is of the future: a clock was, or is, wrong, and the destruction is signed by the clock");
+            let text = format!("exchange {id} is dated in the future: a clock was or is wrong, and the destruction would be dated by it");
             reason("future", text)
         }));
         let fate = match (why.is_empty(), stated && !request.there.contains(&key)) {

@@ -137,12 +137,12 @@ pub(crate) fn survey(
     if seen.0 > mmr.size() {
         let (before, now) = (seen.0, mmr.size());
         found.damage.get_or_insert(format!(
-            "{before} records were there a moment ago, and {now} are now"
+            "{before} records were there a moment ago, but only {now} are there now"
         ));
     }
     if let Some(own) = found.own.as_ref().filter(|own| own.size > mmr.size()) {
         found.damage.get_or_insert(format!(
-            "its checkpoint covers {} records, and {} are there",
+            "its checkpoint covers {} records, but only {} are there",
             own.size,
             mmr.size()
         ));
@@ -204,13 +204,13 @@ impl Survey {
                 && own.root != mmr.root()
             {
                 self.damage.get_or_insert(format!(
-                    "its first {} records do not lead to the root that its checkpoint states",
+                    "its first {} records do not hash to the root that its checkpoint states",
                     own.size
                 ));
             }
             if seen.0 == mmr.size() && seen.1 != mmr.root() {
                 self.damage.get_or_insert(format!(
-                    "its first {} records are others than a moment ago",
+                    "its first {} records differ from those read a moment ago",
                     seen.0
                 ));
             }

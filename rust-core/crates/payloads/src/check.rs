@@ -30,7 +30,7 @@ pub fn check(
         }
     }
     let told = wrong.into_values().map(|(count, first)| Finding {
-        message: format!("{count} bodies; the first: {}", first.message),
+        message: format!("{count} bodies are affected; the first: {}", first.message),
         ..first
     });
     Ok(told.collect())

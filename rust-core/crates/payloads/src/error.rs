@@ -17,13 +17,13 @@ pub enum PayloadError {
         why: &'static str,
     },
     /// The completion says that it was stored, and it is not there.
-    #[error("the record says that the {field} was stored, and it is not there")]
+    #[error("the record says that the {field} was stored, but it is missing")]
     Missing {
         /// `request` or `response`.
         field: &'static str,
     },
     /// The shred key that the admission names is not among those given: it was destroyed, or is kept elsewhere.
-    #[error("the shred key {id} of the tenant {tenant:?} is not there")]
+    #[error("the shred key {id} of the tenant {tenant:?} is missing")]
     KeyMissing {
         /// The tenant.
         tenant: String,
@@ -31,16 +31,16 @@ pub enum PayloadError {
         id: String,
     },
     /// The half of the salt that the ledger held was erased.
-    #[error("the salt of the exchange was erased: what was stored of it opens no more")]
+    #[error("the salt of the exchange was erased, so its stored bodies can no longer be opened")]
     SaltErased,
     /// What is there is not what was sealed.
-    #[error("what is stored does not open: it was changed, moved, or sealed with another key")]
+    #[error("the stored body cannot be opened: it was changed, moved, or sealed with another key")]
     Refused,
     /// It opens to something else than the record commits to.
-    #[error("what is stored is not what the record commits to")]
+    #[error("the stored body is not the one that the record commits to")]
     Mismatch,
     /// A body is longer than any that is stored.
-    #[error("a body of {bytes} bytes is longer than any that is stored")]
+    #[error("a body of {bytes} bytes is too long to be stored")]
     TooLarge {
         /// Its length in bytes.
         bytes: usize,

@@ -58,7 +58,7 @@ impl Exchange {
         let files = PayloadFiles::open(storage, &dir)?;
         let (seq, request, response) = {
             let Record::Admission(admitted) = record::parse(&admission)? else {
-                return Err(PayloadError::NoExchange("it is no admission".to_owned()));
+                return Err(PayloadError::NoExchange("it is not an admission".to_owned()));
             };
             let completion = match end.as_deref().map(record::parse).transpose()? {
                 Some(Record::Completion(completion)) => Some(completion),

@@ -170,7 +170,7 @@ impl<'s> SignedLog<'s> {
         if self.mmr.size() >= self.signed.size {
             return match self.mmr.root() == self.signed.root {
                 true => Ok(None),
-                false => contradicted("its records do not lead to what was signed"),
+                false => contradicted("its records do not hash to the signed root"),
             };
         }
         loop {
@@ -181,8 +181,10 @@ impl<'s> SignedLog<'s> {
                     return Ok(Some(record.to_vec()));
                 }
                 LogItem::Flaw(flaw) if flaw.residue => {}
-                LogItem::Record(_) | LogItem::Flaw(_) => return contradicted("records of it are damaged"),
-                LogItem::End => return contradicted("not all records that were signed are there"),
+                LogItem::Record(_) | LogItem::Flaw(_) => {
+                    return contradicted("some of its records are damaged");
+                }
+                LogItem::End => return contradicted("some signed records are missing"),
             }
         }
     }

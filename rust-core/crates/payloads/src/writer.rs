@@ -158,7 +158,7 @@ impl Log {
         let beyond = || EvidenceError::Corruption {
             path: self.payloads.1.clone(),
             offset: self.end,
-            reason: "it is as long as a file can be".to_owned(),
+            reason: "the file has reached its maximum length".to_owned(),
         };
         let frame = HEADER as u64 + u64::from(header.bytes);
         let end = self.end.checked_add(frame).ok_or_else(beyond)?;
