@@ -322,7 +322,7 @@ def test_records_that_the_key_did_not_sign_count_for_nothing(
     lie(copy, lambda records: of(records, "admission", served.ids["flagged"]).pop("policy"), signed=False)
     code, report = copy.replay(capsys)
     assert (report["exchanges"], report["unverified"]) == (0, len(EXCHANGES))
-    assert "do not lead to the root" in report["problems"][0]
+    assert "do not hash to the root" in report["problems"][0]
     assert code == 1
 
 

@@ -84,7 +84,7 @@ class RetentionState:
         holds = json.loads(self.holds())
         found = [hold for hold in holds if hold["id"] == number]
         if not found:
-            raise failure(_core.KeepingError, f"hold {number} does not exist or was already released", "no_such_hold")
+            raise failure(_core.KeepingError, f"hold {number} does not exist", "no_such_hold")
         found[0]["released"] = {"at": now_us, **_told(why)}
         self._write(holds)
         return json.dumps(found[0])

@@ -182,7 +182,7 @@ def test_a_log_that_contradicts_its_checkpoint_is_told_and_others_are_read(
     change(log, own_id(5, NOON + 4), own_id(8, NOON + 4))
     index = tmp_path / "index"
     assert bring_up(index, ledger).problems == {
-        origin: f"{origin}: its records do not lead to the root that was signed at 10"
+        origin: f"{origin}: its records do not hash to the root that was signed at 10"
         " [records_contradict_checkpoint]"
     }
     assert {row["id"] for row in rows(index)} == {own_id(7, NOON + 7)}

@@ -30,7 +30,7 @@ pub fn checkpoint(arguments: &Arguments) -> Result<Value, Refusal> {
     let [note, key] = take(arguments)?;
     let checkpoint = Checkpoint::verify(text(note)?, &key_of(key)?)?;
     let Value::Object(mut answer) = told(&checkpoint) else {
-        return Err(Refusal::new("refused", "a checkpoint is an object"));
+        return Err(Refusal::new("refused", "a checkpoint must be an object"));
     };
     answer.insert("ok".to_owned(), Value::Bool(true));
     Ok(Value::Object(answer))
@@ -67,7 +67,7 @@ pub fn consistency(arguments: &Arguments) -> Result<Value, Refusal> {
         if older.root != Mmr::new().root() || !hashes.is_empty() {
             return Err(Refusal::new(
                 "root_mismatch",
-                "this is not the root of no entries",
+                "this is not the root of an empty log",
             ));
         }
     } else {
@@ -100,27 +100,34 @@ pub fn entry(arguments: &Arguments) -> Result<Value, Refusal> {
     steps.take(
         "inclusion",
         format!(
-            "the bytes of the entry, at number {}, lead to the root",
+            "the bytes of the entry, at index {}, lead to the root",
             proof.index
         ),
         verify_inclusion(&leaf, proof.index, claimed.size, &proof.hashes, &claimed.root),
     );
-    let head = steps.take("entry", "the entry is what its head says", read_entry(entry));
+    let head = steps.take(
+        "entry",
+        "the entry matches the checkpoint in it",
+        read_entry(entry),
+    );
     match (&head, ledger_key) {
         (None, _) => {}
         // The auditor's own log of who read what.
         (Some(head), _) if head.origin.starts_with(&format!("{}/", key.name())) => {
             steps.take(
                 "head",
-                "the head in it is signed by the auditor's key",
+                "the checkpoint in it is signed by the auditor's key",
                 Checkpoint::verify(&head.checkpoint, &key).map_err(Refusal::from),
             );
         }
-        (Some(_), None) => steps.open("head", "the head in it was not checked: no key of the ledger"),
+        (Some(_), None) => steps.open(
+            "head",
+            "the checkpoint in it was not checked: the ledger's key is missing",
+        ),
         (Some(head), ledger_key) => {
             steps.take(
                 "head",
-                "the head in it is signed by the ledger's key",
+                "the checkpoint in it is signed by the ledger's key",
                 key_of(ledger_key)
                     .and_then(|key| Checkpoint::verify(&head.checkpoint, &key).map_err(Refusal::from)),
             );
@@ -205,7 +212,7 @@ fn read_entry(entry: &[u8]) -> Result<Head, Refusal> {
     if (&checkpoint.origin, checkpoint.size) != (&head.origin, head.size) {
         return Err(Refusal::new(
             "entry",
-            "the checkpoint in it is of another log or size",
+            "the checkpoint in it is for another log or size",
         ));
     }
     Ok(head)

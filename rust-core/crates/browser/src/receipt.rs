@@ -67,15 +67,15 @@ struct Proved<'a> {
 
 impl Receipt {
     pub(crate) fn parse(bytes: &[u8]) -> Result<Self, Refusal> {
-        let refused = |reason: String| Refusal::new("receipt", format!("this is no receipt: {reason}"));
+        let refused = |reason: String| Refusal::new("receipt", format!("this is not a receipt: {reason}"));
         if bytes.len() > MAX_RECEIPT {
             return Err(refused("it is larger than 16 MiB".to_owned()));
         }
         let receipt: Self = serde_json::from_slice(bytes).map_err(|error| refused(error.to_string()))?;
         match (receipt.records.len(), receipt.consistency.len()) {
-            (0, _) => Err(refused("it holds no record".to_owned())),
+            (0, _) => Err(refused("it contains no record".to_owned())),
             (records, links) if records > MOST || links > MOST => {
-                Err(refused(format!("it holds more than {MOST} records or proofs")))
+                Err(refused(format!("it contains more than {MOST} records or proofs")))
             }
             _ => Ok(receipt),
         }
@@ -106,23 +106,27 @@ impl Receipt {
         if proved.len() == self.records.len() {
             steps.take(
                 "exchange",
-                "the records are of one exchange",
+                "the records belong to one exchange",
                 one_exchange(&proved),
             );
             self.histories(&proved, steps);
         } else {
             steps.open(
                 "exchange",
-                "whether the records are of one exchange: not all of them are proved",
+                "whether the records belong to one exchange: not all of them are proved",
             );
         }
         open_body(&proved, "request", &REQUEST, request, steps);
         open_body(&proved, "response", &RESPONSE, response, steps);
         if !self.complete {
-            steps.open("end", "the end of the exchange: the receipt does not hold it");
+            steps.open("end", "the end of the exchange: the receipt does not contain it");
         } else if !proved.iter().any(|record| is_end(&record.facts.kind)) {
             let missing = Refusal::new("no_end", "no such record is proved");
-            steps.take::<()>("end", "the receipt holds the end of the exchange", Err(missing));
+            steps.take::<()>(
+                "end",
+                "the receipt contains the end of the exchange",
+                Err(missing),
+            );
         }
         let told = proved.iter().map(|record| {
             json!({
@@ -155,7 +159,7 @@ impl Receipt {
         steps.take(
             "inclusion",
             format!(
-                "record {number} stands at {} of {} in {}",
+                "record {number} is at index {} of {} in {}",
                 proof.index, checkpoint.size, checkpoint.origin
             ),
             verify_inclusion(
@@ -168,7 +172,7 @@ impl Receipt {
         )?;
         let facts = steps.take(
             "record",
-            format!("record {number} says that it stands there, and is of this exchange"),
+            format!("record {number} states that index and belongs to this exchange"),
             self.read(&entry.record, proof.index),
         )?;
         Some(Proved {
@@ -185,11 +189,11 @@ impl Receipt {
         let facts: Facts =
             serde_json::from_str(text).map_err(|error| Refusal::new("record", error.to_string()))?;
         if facts.seq != index {
-            let message = format!("it says that it stands at {}", facts.seq);
+            let message = format!("it says that it is at index {}", facts.seq);
             return Err(Refusal::new("other_place", message));
         }
         if facts.id.as_deref() != Some(&self.id) {
-            let message = format!("it is not of exchange {}", self.id);
+            let message = format!("it does not belong to exchange {}", self.id);
             return Err(Refusal::new("other_exchange", message));
         }
         Ok(facts)
@@ -207,7 +211,7 @@ impl Receipt {
             steps.take(
                 "history",
                 format!(
-                    "{} at {} and at {} records is one history",
+                    "{} with {} and with {} records is one history",
                     older.origin, older.size, newer.size
                 ),
                 self.link(older, newer),
@@ -244,7 +248,9 @@ fn one_exchange(proved: &[Proved<'_>]) -> Result<(), Refusal> {
     let other = |message: String| Refusal::new("other_exchange", message);
     let begins = |record: &&Proved<'_>| matches!(record.facts.kind.as_str(), "admission" | "rejection");
     if proved.iter().filter(begins).count() != 1 {
-        return Err(other("there is not one admission, or one refusal".to_owned()));
+        return Err(other(
+            "there must be exactly one admission or one refusal".to_owned(),
+        ));
     }
     let admission = proved.iter().find(|record| record.facts.kind == "admission");
     for record in proved {
@@ -260,7 +266,7 @@ fn one_exchange(proved: &[Proved<'_>]) -> Result<(), Refusal> {
             |admission: &Proved<'_>| admission.checkpoint.origin == origin && admission.proof.index == number;
         if !admission.is_some_and(names) {
             return Err(other(format!(
-                "the {} is of another admission",
+                "the {} belongs to another admission",
                 record.facts.kind
             )));
         }
@@ -305,6 +311,6 @@ fn opens(proved: &Proved<'_>, body: &[u8], field: &str) -> Result<(), Refusal> {
     let found = reveal(&record, &salt, body)?;
     match found == field {
         true => Ok(()),
-        false => Err(Refusal::new("other_body", format!("it is the {found}"))),
+        false => Err(Refusal::new("other_body", format!("the file is the {found}"))),
     }
 }

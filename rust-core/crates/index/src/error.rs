@@ -16,7 +16,7 @@ pub enum IndexError {
         reason: String,
     },
     /// The directory is another log's than the checkpoint.
-    #[error("the checkpoint is of {signed}, and {directory} is no directory of that log")]
+    #[error("the checkpoint is for {signed}, but {directory} is not the directory of that log")]
     OtherLog {
         /// The log of the checkpoint.
         signed: String,
@@ -24,7 +24,7 @@ pub enum IndexError {
         directory: String,
     },
     /// The place to go on from is none.
-    #[error("the place to go on from is not one of a log: {0}")]
+    #[error("the position to resume from is not valid: {0}")]
     Place(&'static str),
     /// A checkpoint or a key was refused.
     #[error(transparent)]

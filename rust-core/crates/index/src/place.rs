@@ -40,28 +40,30 @@ impl LogCursor {
     pub fn parse(text: &str) -> Result<Self, IndexError> {
         let parts: Vec<&str> = text.split(' ').collect();
         let [seq, segment, offset, chain, peaks] = parts[..] else {
-            return Err(IndexError::Place("it has not five parts"));
+            return Err(IndexError::Place("it does not have five parts"));
         };
         let number = |text: &str| {
             text.parse::<u64>()
-                .map_err(|_| IndexError::Place("a number is none"))
+                .map_err(|_| IndexError::Place("a number is not valid"))
         };
         let resume = ResumePlace {
             seq: number(seq)?,
             segment: number(segment)?,
             offset: number(offset)?,
-            chain: chain.parse().map_err(|_| IndexError::Place("a number is none"))?,
+            chain: chain
+                .parse()
+                .map_err(|_| IndexError::Place("a number is not valid"))?,
         };
         let bytes = STANDARD
             .decode(peaks)
             .map_err(|_| IndexError::Place("the peaks are not base64"))?;
         let (whole, rest) = bytes.as_chunks::<32>();
         if !rest.is_empty() {
-            return Err(IndexError::Place("a peak has not 32 bytes"));
+            return Err(IndexError::Place("a peak does not have 32 bytes"));
         }
         let peaks: Vec<Hash> = whole.to_vec();
         let mmr = Mmr::from_peaks(resume.seq, peaks)
-            .map_err(|_| IndexError::Place("the peaks are not those of so many records"))?;
+            .map_err(|_| IndexError::Place("the peaks do not match the number of records"))?;
         Ok(Self { mmr, resume })
     }
 }

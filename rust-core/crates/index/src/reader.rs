@@ -165,7 +165,7 @@ impl<'s> Reader<'s> {
         let (size, root) = (self.mmr.size(), self.mmr.root());
         let unlike = || {
             let reason = format!(
-                "its records do not lead to the root that was signed at {}",
+                "its records do not hash to the root that was signed at {}",
                 self.signed.size
             );
             contradicted(&self.signed, reason)
@@ -216,7 +216,7 @@ impl<'s> Reader<'s> {
         }
         if mmr.root() != self.signed.root {
             let reason = format!(
-                "its records do not lead to the root that was signed at {}",
+                "its records do not hash to the root that was signed at {}",
                 self.signed.size
             );
             return Err(contradicted(&self.signed, reason));
@@ -258,7 +258,7 @@ fn next_record(log: &mut LogReader<'_>, signed: &Checkpoint) -> Result<Stored, I
             }
             LogItem::End => {
                 let reason = format!(
-                    "{} records were signed, and not all of them are there",
+                    "{} records were signed, but not all of them are there",
                     signed.size
                 );
                 return Err(contradicted(signed, reason));

@@ -73,7 +73,7 @@ fn was_removed(
         )),
         Removal::Refused(refusal) => Err(format!("its tombstone is refused: {refusal}")),
         Removal::Done(_) if keeping.is_none() => {
-            Err("it was removed, and without the retention key nobody can tell by whom".to_owned())
+            Err("it was removed, but without the retention key nobody can tell by whom".to_owned())
         }
         Removal::Done(_) => Ok(true),
     }
@@ -98,7 +98,7 @@ fn newest(
         }
         let signed = Checkpoint::verify(&note, key).map_err(wrong)?;
         if signed.origin != origin {
-            return Err(format!("its checkpoint is of another log, {}", signed.origin));
+            return Err(format!("its checkpoint is for another log, {}", signed.origin));
         }
         newest = Some((signed.size, note));
         Ok(())

@@ -163,7 +163,7 @@ fn fsck(
         .is_some_and(|(key, keeping)| !key.is_apart_from(keeping))
     {
         return Err(invalid(
-            "the retention key could speak for the ledger, or the ledger's for the retention job",
+            "the retention key could speak for the ledger, or the ledger's key for the retention job",
         ));
     }
     let report = python.detach(|| {
@@ -260,7 +260,11 @@ fn consistency(
             notes => Err(EvidenceError::Note {
                 file: file.clone(),
                 number: 2,
-                reason: format!("the file holds {} notes, and one is compared", notes.len()).into(),
+                reason: format!(
+                    "the file contains {} notes, but exactly one is expected",
+                    notes.len()
+                )
+                .into(),
             }),
         };
         let (old, new) = (only(&old)?, only(&new)?);

@@ -311,9 +311,7 @@ impl ExchangeBatch {
         if texts.len() == of.texts().len() && lists.len() == of.lists().len() {
             return Ok(of);
         }
-        Err(PyValueError::new_err(
-            "a number for each text and each list is wanted",
-        ))
+        Err(PyValueError::new_err("each text and each list needs a number"))
     }
 }
 
@@ -406,7 +404,9 @@ fn log_records<'py>(
 ) -> PyResult<Vec<Proved<'py>>> {
     let key = key(verifying_key)?;
     if !numbers.is_sorted() {
-        return Err(PyValueError::new_err("the numbers of the records ascend"));
+        return Err(PyValueError::new_err(
+            "the record numbers must be in ascending order",
+        ));
     }
     let found = python.detach(|| -> Result<_, EvidenceError> {
         let key = key_successions::follow(&STORAGE, &directory, &key)?;

@@ -290,7 +290,7 @@ impl RetentionState {
         let what = match (exchange, tenant) {
             (Some(id), None) => Forgotten::Exchange(id),
             (None, Some((name, until))) => Forgotten::Tenant { name, until },
-            _ => return Err(invalid("either an exchange or a tenant is forgotten")),
+            _ => return Err(invalid("give either an exchange or a tenant")),
         };
         let planned = python.detach(|| {
             let key = key_successions::follow(&FileStorage, &ledger, &key)?;

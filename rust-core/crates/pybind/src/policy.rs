@@ -171,7 +171,7 @@ fn judge(
     let direction = match direction {
         "request" => Direction::Request,
         "response" => Direction::Response,
-        _ => return Err("direction is request or response".into()),
+        _ => return Err("direction must be request or response".into()),
     };
     let scope = Scope::named(scope, direction).ok_or_else(|| {
         let scopes = Scope::ALL
@@ -211,7 +211,7 @@ fn judge(
 fn check(policy: &str, tenant: Option<&str>, endpoint: &str, body: &[u8]) -> Result<String, String> {
     let (engine, profile) = compile(policy, tenant)?;
     let dialect = Dialect::at(endpoint).filter(|dialect| !dialect.has_form());
-    let dialect = dialect.ok_or_else(|| format!("there are no requests in JSON at {endpoint:?}"))?;
+    let dialect = dialect.ok_or_else(|| format!("{endpoint:?} does not take JSON requests"))?;
     let (mut text, mut workspace) = (BodyText::new(), Workspace::new());
     Call::read(dialect, body, &mut workspace, &mut text).map_err(|bad| bad.to_string())?;
     let (verdict, messages) = explain_request(&engine, &profile, &text, &mut Scratch::default())

@@ -48,7 +48,7 @@ impl RecordedExchanges {
     ) -> PyResult<Self> {
         let key = optional_key(Some(verifying_key))?;
         let keeping = optional_key(keeping_key)?;
-        let key = key.ok_or_else(|| PyValueError::new_err("a verifying key is wanted"))?;
+        let key = key.ok_or_else(|| PyValueError::new_err("a verifying key is required"))?;
         let wanted = ExchangeFilter {
             since: since_us,
             until: until_us,

@@ -89,7 +89,7 @@ impl ReadFile for ServedFile {
             let place = into.get_mut(..bytes.len()).ok_or_else(|| {
                 io::Error::new(
                     io::ErrorKind::HostUnreachable,
-                    "it answered with more than was asked for",
+                    "it returned more bytes than requested",
                 )
             })?;
             place.copy_from_slice(bytes);

@@ -7,5 +7,5 @@ use pyo3::prelude::*;
 
 pub(crate) fn seconds(value: f64) -> PyResult<Duration> {
     Duration::try_from_secs_f64(value)
-        .map_err(|_| PyValueError::new_err("a timeout is a number of seconds from 0 on"))
+        .map_err(|_| PyValueError::new_err("a timeout must be a number of seconds, 0 or more"))
 }

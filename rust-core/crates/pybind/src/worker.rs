@@ -191,7 +191,11 @@ impl Worker {
         let interval = match name {
             "python_resume" => Interval::PythonResume,
             "loop_lag" => Interval::LoopLag,
-            _ => return Err(PyValueError::new_err("the interval is python_resume or loop_lag")),
+            _ => {
+                return Err(PyValueError::new_err(
+                    "the interval must be python_resume or loop_lag",
+                ));
+            }
         };
         self.0.profiler().record(interval, seconds(duration_seconds)?);
         Ok(())

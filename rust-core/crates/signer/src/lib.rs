@@ -61,7 +61,7 @@ impl Signer for SocketSigner {
     fn sign(&self, message: &[u8]) -> Result<[u8; 64], SignError> {
         let told = |what: &str| SignError(format!("{}: {what}", self.path.display()));
         if self.busy.swap(true, Ordering::AcqRel) {
-            return Err(told("it has not answered the question before"));
+            return Err(told("it has not answered the previous request"));
         }
         let (answer, answered) = mpsc::sync_channel(1);
         let (path, vkey, message) = (self.path.clone(), self.vkey.clone(), message.to_vec());
@@ -75,20 +75,20 @@ impl Signer for SocketSigner {
         });
         if let Err(error) = asking {
             self.busy.store(false, Ordering::Release);
-            return Err(told(&format!("there can be no thread to ask on: {error}")));
+            return Err(told(&format!("cannot start a thread for the request: {error}")));
         }
         match answered.recv_timeout(self.deadline) {
             Ok(Ok(Ok(signature))) => Ok(signature),
-            Ok(Ok(Err(refusal))) => Err(told(&format!("it refuses: {refusal}"))),
+            Ok(Ok(Err(refusal))) => Err(told(&format!("it refused: {refusal}"))),
             Ok(Err(error)) => Err(told(&error.to_string())),
-            Err(_) => Err(told("it does not answer in time")),
+            Err(_) => Err(told("it did not answer in time")),
         }
     }
 }
 
 /// One exchange: the signature, or why there is none.
 fn ask(path: &Path, vkey: &str, message: &[u8], deadline: Duration) -> io::Result<Result<[u8; 64], String>> {
-    let too_long = |_| io::Error::other("the question is too long");
+    let too_long = |_| io::Error::other("the request is too long");
     let mut question = Vec::with_capacity(6 + vkey.len() + message.len());
     question.extend_from_slice(&u16::try_from(vkey.len()).map_err(too_long)?.to_be_bytes());
     question.extend_from_slice(vkey.as_bytes());
@@ -114,7 +114,9 @@ fn ask(path: &Path, vkey: &str, message: &[u8], deadline: Duration) -> io::Resul
             let text = String::from_utf8_lossy(&text);
             Ok(Err(text.chars().filter(|c| !c.is_control()).collect()))
         }
-        [other] => Err(io::Error::other(format!("its answer begins with {other}"))),
+        [other] => Err(io::Error::other(format!(
+            "its answer begins with the unknown kind {other}"
+        ))),
     }
 }
 

@@ -125,10 +125,10 @@ fn a_key_of_a_signer_follows_one_of_a_file() {
 fn a_signer_that_refuses_errs_or_holds_another_key_is_told_as_one() {
     let dir = tempfile::tempdir().unwrap();
     let answers: [(&str, Answer, &str); 4] = [
-        ("refuses", refuses, "it refuses: nosessions"),
+        ("refuses", refuses, "it refused: nosessions"),
         ("wrong", is_wrong, "does not verify"),
         ("ends", ends, "failed to fill"),
-        ("none", is_none, "its answer begins with 72"),
+        ("none", is_none, "its answer begins with the unknown kind 72"),
     ];
     for (name, answer, told) in answers {
         let path = socket(&dir, name);
@@ -172,13 +172,13 @@ fn nobody_waits_for_a_silent_signer_and_it_is_asked_once_at_a_time() {
     let listener = UnixListener::bind(&path).unwrap();
     let signer = SocketSigner::new(&path, &key(1).verifying_key(), Duration::from_millis(20));
     let mut told = Vec::new();
-    while !told.iter().any(|why: &String| why.contains("before")) {
+    while !told.iter().any(|why: &String| why.contains("previous")) {
         told.push(signer.sign(b"message").unwrap_err().to_string());
     }
     drop(listener);
     assert!(
         told.iter()
-            .all(|why| why.contains("in time") || why.contains("before") || why.contains("os error")),
+            .all(|why| why.contains("in time") || why.contains("previous") || why.contains("os error")),
         "{told:?}"
     );
 }

@@ -18,18 +18,18 @@ pub enum WitnessError {
         source: io::Error,
     },
     /// Another witness works on this state.
-    #[error("another witness has locked this state: one cosigns under a key, never two")]
+    #[error("another witness has locked this state: only one may cosign with a key")]
     Locked,
     /// There is no state.
     #[error(
-        "the witness's state is empty. If this key has cosigned before, its state is lost: put it back, or retire the key and make another, as it would cosign what contradicts it otherwise. The first start needs --new-state"
+        "the witness's state is empty. If this key has cosigned before, its state is lost: restore it, or retire the key and create another one. Otherwise the witness could cosign contradicting checkpoints. The first start needs --new-state"
     )]
     NoState,
     /// A new state was asked for where there is one.
-    #[error("the witness has a state already: start without --new-state")]
+    #[error("the witness already has a state: start without --new-state")]
     StateExists,
     /// The state contradicts itself, or is another witness's.
-    #[error("the witness's state cannot be believed: {name}: {reason}")]
+    #[error("the witness's state is not valid: {name}: {reason}")]
     StateCorrupt {
         /// The file.
         name: String,
@@ -90,7 +90,7 @@ pub enum Refused {
     #[error("{0}")]
     NotSigned(LedgerError),
     /// Another size was cosigned last, or this one with another root.
-    #[error("{0} entries were cosigned last")]
+    #[error("the last cosigned checkpoint has {0} entries")]
     Conflict(u64),
     /// The proof does not lead from what was cosigned last to this checkpoint.
     #[error("{0}")]

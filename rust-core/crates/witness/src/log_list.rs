@@ -57,7 +57,7 @@ pub fn parse_log_list(text: &str) -> Result<Vec<ListedLog>, WitnessError> {
             return Err(refuse("expected vkey, origin, qpd or contact"));
         };
         if value.is_empty() {
-            return Err(refuse("nothing follows the key"));
+            return Err(refuse("the key has no value"));
         }
         match (at, logs.last_mut()) {
             (0, _) => {
@@ -68,7 +68,9 @@ pub fn parse_log_list(text: &str) -> Result<Vec<ListedLog>, WitnessError> {
                 });
             }
             (_, None) => return Err(refuse("a log begins with its vkey")),
-            (at, Some(_)) if at <= last => return Err(refuse("keys stand once, and in their order")),
+            (at, Some(_)) if at <= last => {
+                return Err(refuse("each key must occur once, in the defined order"));
+            }
             (1, Some(log)) => value.clone_into(&mut log.origin),
             (2, Some(_)) if !is_number(value) => {
                 return Err(refuse("qpd is not a number from 1 to 2147483647"));

@@ -105,7 +105,7 @@ impl Witness {
         let mut identity: Identity = decode(IDENTITY, &bytes)?;
         let own = key.verifying_key().to_text();
         if identity.witness != own {
-            let reason = format!("it is of {}, and the key of {own}", identity.witness);
+            let reason = format!("it belongs to {}, but the key is {own}", identity.witness);
             return Err(WitnessError::corrupt(IDENTITY, reason));
         }
         let known = identity.logs.len();
@@ -140,7 +140,7 @@ impl Witness {
         signed.verify(&log.key).map_err(Refused::NotSigned)?;
         if asked.old > checkpoint.size || i64::try_from(checkpoint.size).is_err() {
             return Err(Refused::Malformed(
-                "the old size is the larger one, or a size is no 63-bit number".to_owned(),
+                "the old size is larger than the new one, or a size exceeds 63 bits".to_owned(),
             ));
         }
         let mut last = lock(&log.last);
@@ -240,7 +240,10 @@ fn begin(state: &dyn StateStorage, file: &str, origin: &str) -> Result<(), Witne
 
 fn load(state: &dyn StateStorage, file: &str, origin: &str) -> Result<Last, WitnessError> {
     let bytes = read(state, file)?.ok_or_else(|| {
-        WitnessError::corrupt(file, format!("it is gone, and {origin} may have been cosigned"))
+        WitnessError::corrupt(
+            file,
+            format!("it is missing, but {origin} may have been cosigned"),
+        )
     })?;
     let stored: Stored = decode(file, &bytes)?;
     let root = STANDARD.decode(&stored.root).ok();
@@ -252,7 +255,10 @@ fn load(state: &dyn StateStorage, file: &str, origin: &str) -> Result<Last, Witn
             note: stored.note,
             unsure: true,
         }),
-        _ => Err(WitnessError::corrupt(file, format!("it is not of {origin}"))),
+        _ => Err(WitnessError::corrupt(
+            file,
+            format!("it does not belong to {origin}"),
+        )),
     }
 }
 
