@@ -54,9 +54,7 @@ class RetentionState:
             self._file.parent.mkdir(exist_ok=True)
             self._write([])
         if not self._file.exists():
-            raise failure(
-                _core.KeepingError, "the retention job's state is missing", "keeping_state_missing"
-            )
+            raise failure(_core.KeepingError, "the retention job's state is missing", "keeping_state_missing")
 
     def _write(self, holds: list[dict[str, Any]]) -> None:
         self._file.write_text(json.dumps(holds))

@@ -321,7 +321,7 @@ fn read_note(
     if checkpoint.origin != key.name() {
         return Err(AuditorError::corrupt(
             name,
-            format!("it is for {}", checkpoint.origin),
+            format!("it belongs to the log {}", checkpoint.origin),
         ));
     }
     Ok(Some((note, checkpoint)))

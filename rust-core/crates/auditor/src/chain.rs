@@ -198,14 +198,14 @@ fn agree(
         std::cmp::Ordering::Greater if log.target.is_some() => return,
         std::cmp::Ordering::Greater => {
             let message = format!(
-                "{by} says that it has {} records, but only {} are signed and present",
+                "{by} says that this log has {} records, but only {} are signed and present",
                 named.size, head.size
             );
             return raised.raise(Code::Truncated, &origin, &shard, message);
         }
         std::cmp::Ordering::Less if !named.running && !log.row.ended => {
             let message = format!(
-                "{by} recorded its end with {} records, but a checkpoint covers {}",
+                "{by} recorded the end of this log with {} records, but a checkpoint covers {}",
                 named.size, head.size
             );
             return raised.raise(Code::TwoWriters, &origin, &shard, message);
@@ -229,7 +229,7 @@ fn agree(
     match same {
         Ok(false) => {
             let message = format!(
-                "what {by} says about its first {} records is not true",
+                "what {by} says about the first {} records of this log is not true",
                 named.size
             );
             raised.raise(Code::BrokenChain, &origin, &shard, message);

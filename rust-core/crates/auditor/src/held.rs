@@ -64,6 +64,9 @@ fn believed(note: &str, signing: &SigningKey) -> Result<Checkpoint, AuditorError
         Checkpoint::verify(note, &key).map_err(|error| AuditorError::HeldRefused(error.to_string()))?;
     match held.origin == key.name() {
         true => Ok(held),
-        false => Err(AuditorError::HeldRefused(format!("it is for {}", held.origin))),
+        false => Err(AuditorError::HeldRefused(format!(
+            "it belongs to the log {}",
+            held.origin
+        ))),
     }
 }

@@ -71,7 +71,7 @@ fn read(
     });
     if before.len() < count || chain != told.chain {
         let message = format!(
-            "the aggregate log has {count} erasures of it, but the stored ones differ: {} bytes",
+            "the aggregate log has {count} erasures of this log, but the stored ones differ: {} bytes",
             text.len()
         );
         log.erasures.flaw = Some((Code::StatementMissing, message));
@@ -100,7 +100,7 @@ fn belongs(log: &Log, erasure: Erasure) -> Result<Erasure, String> {
     match (erasure.origin == log.origin, erasure.size == log.size()) {
         (true, true) => Ok(erasure),
         _ => Err(format!(
-            "it is for {} with {} records",
+            "it is for the log {} with {} records",
             erasure.origin, erasure.size
         )),
     }

@@ -188,7 +188,7 @@ fn compare(view: &View<'_>, log: &mut Log, signed: Checkpoint, note: &str, raise
     }
     if log.row.ended {
         let message = format!(
-            "its successor recorded its end with {size} records, but a checkpoint covers {}",
+            "its successor recorded the end of this log with {size} records, but a checkpoint covers {}",
             signed.size
         );
         return raise(Code::TwoWriters, message);
@@ -228,7 +228,7 @@ fn read_cover(view: &View<'_>, log: &mut Log, dir: &Path, raised: &mut Raised) -
         }
         Ok(None) => {}
         Err((code, message)) => {
-            let message = format!("a successor's checkpoint of its end: {message}");
+            let message = format!("a successor's checkpoint of the end of this log: {message}");
             raised.raise(code, &log.origin, &log.row.shard, message);
         }
     }

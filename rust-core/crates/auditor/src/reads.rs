@@ -75,7 +75,7 @@ impl Reads {
         match &self.told {
             Some(told) if told.begun == head.begun && *told != head && head.size <= told.size => {
                 self.changed = Some(format!(
-                    "the aggregate log has {} lines of it, but the {} lines that are there differ",
+                    "the aggregate log covers {} lines of it, but the {} lines that are there differ",
                     told.size, head.size
                 ));
             }

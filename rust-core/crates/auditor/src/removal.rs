@@ -52,13 +52,13 @@ pub(crate) fn look(view: &View<'_>, log: &mut Log, raised: &mut Raised) -> Resul
     }
     let head = removed.head();
     if head.origin != log.origin {
-        refuse(&format!("it is for {}", head.origin));
+        refuse(&format!("it belongs to the log {}", head.origin));
         return Ok(false);
     }
     match &log.row.head {
         Some(accepted) if (accepted.size, accepted.root) != (head.size, head.root) => {
             refuse(&format!(
-                "it says that the log ended with {} records, but {} or different ones were accepted",
+                "it says that the log ended with {} records, but the accepted log has {} or different records",
                 head.size, accepted.size
             ));
             return Ok(false);

@@ -172,7 +172,7 @@ impl Receipt {
         )?;
         let facts = steps.take(
             "record",
-            format!("record {number} states that index and belongs to this exchange"),
+            format!("record {number} states the same index and belongs to this exchange"),
             self.read(&entry.record, proof.index),
         )?;
         Some(Proved {
@@ -211,7 +211,7 @@ impl Receipt {
             steps.take(
                 "history",
                 format!(
-                    "{} with {} and with {} records is one history",
+                    "the checkpoints of {} at {} and {} records are one history",
                     older.origin, older.size, newer.size
                 ),
                 self.link(older, newer),

@@ -82,7 +82,10 @@ pub fn consistency(
         return Err(EvidenceError::Inconsistent(told));
     }
     if old.size == new.size && old.root != new.root {
-        let told = format!("{} has two roots at {} records: a fork", old.origin, old.size);
+        let told = format!(
+            "{} has two roots at {} records: the log has forked",
+            old.origin, old.size
+        );
         return Err(EvidenceError::Inconsistent(told));
     }
     let dir = directory_of(storage, path, &old.origin)?;

@@ -96,7 +96,7 @@ fn a_salt_that_was_changed_is_told_with_its_record_and_one_put_elsewhere_too() {
         expect(
             &check(&disk),
             Verdict::Invalid,
-            "the salts of 1 admissions are not the ones that their records name, first that of record 1",
+            "the salts of 1 admissions (first: record 1) are not the ones that their records name",
         );
         disk.rot(&salts, |bytes| bytes.clone_from(&stored));
     }
@@ -109,7 +109,7 @@ fn a_salt_that_was_changed_is_told_with_its_record_and_one_put_elsewhere_too() {
     expect(
         &check(&disk),
         Verdict::Invalid,
-        "the salts of 2 admissions are not",
+        "the salts of 2 admissions (first: record 1) are not",
     );
     disk.rot(&salts, |bytes| bytes[32..128].fill(0));
     assert_eq!(
@@ -140,7 +140,11 @@ fn every_flipped_byte_of_the_note_over_the_predecessor_is_reported() {
 fn a_checkpoint_that_is_gone_is_told() {
     let (disk, worker) = filled();
     disk.remove(&worker.promised.dir.join("checkpoint")).unwrap();
-    expect(&check(&disk), Verdict::Invalid, "served without a checkpoint");
+    expect(
+        &check(&disk),
+        Verdict::Invalid,
+        "served requests without a checkpoint",
+    );
 }
 
 #[test]
@@ -389,7 +393,7 @@ fn a_checkpoint_held_outside_tells_that_a_log_was_removed() {
     disk.remove_dir(&second.promised.dir);
     assert!(check(&disk).verdict < Verdict::Diverged);
     let report = fsck(&disk, Path::new(SHARD), Some(&vkey()), &kept).unwrap();
-    expect(&report, Verdict::Diverged, "which is not under");
+    expect(&report, Verdict::Diverged, "but that log is not under");
 }
 
 /// Two shards of one gateway, 3 and 4, each with a log that was served and sealed; the notes are the last ones of both.

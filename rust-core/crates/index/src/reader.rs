@@ -276,6 +276,9 @@ fn require_origin(payload: &[u8], signed: &Checkpoint) -> Result<(), IndexError>
     if stated == signed.origin {
         Ok(())
     } else {
-        Err(contradicted(signed, format!("it says that it is {stated:?}")))
+        Err(contradicted(
+            signed,
+            format!("it says that it is the log {stated:?}"),
+        ))
     }
 }

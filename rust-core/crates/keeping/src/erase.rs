@@ -347,7 +347,7 @@ fn plan_log(
         doubts: mut why,
     } = standing;
     why.extend(concerned.ahead.map(|seq| {
-        let text = format!("record {seq} is dated in the future: a clock was or is wrong, and the erasure would be dated by it. You can give an earlier --until");
+        let text = format!("record {seq} is dated in the future: a clock was or is wrong, and the erasure is dated by a clock too. You can give an earlier --until");
         reason("future", text)
     }));
     if concerned.admissions.is_empty() {

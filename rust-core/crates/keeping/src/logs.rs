@@ -246,7 +246,7 @@ pub(crate) fn contradiction(claims: &[(Predecessor, bool)], there: Option<&Check
     };
     let (said, _) = claims.iter().find(differs)?;
     let text = format!(
-        "a later log says that it had {} records, but {size} or different ones are there: run fsck",
+        "a later log says that this log had {} records, but it has {size} or different ones: run fsck",
         said.size
     );
     Some(reason("damaged", text))

@@ -446,7 +446,7 @@ impl<'p> ShardPlan<'p> {
         if !goes_on {
             why.push(reason(
                 "successor_not_served",
-                "no later log that names it has served requests",
+                "no later log that names this one has served requests",
             ));
         }
         match &read.last {

@@ -108,7 +108,7 @@ impl RetentionState {
         };
         let holds: Holds = decode(HOLDS, &holds)?;
         if (identity.v, holds.v) != (VERSION, VERSION) {
-            return Err(KeepingError::corrupt(IDENTITY, "it has another version"));
+            return Err(KeepingError::corrupt(IDENTITY, "it has an unsupported version"));
         }
         let numbered = holds.holds.iter().zip(1..).all(|(hold, id)| hold.id == id);
         if !numbered {

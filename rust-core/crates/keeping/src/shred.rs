@@ -187,7 +187,7 @@ pub fn plan_shred(
         why.extend(asks.then(|| missing(&logs)).into_iter().flatten());
     }
     why.extend(held_elsewhere.iter().map(|id| {
-        let text = format!("hold {id} touches what may belong to an exchange of this tenant");
+        let text = format!("hold {id} may touch an exchange of this tenant");
         reason("held", text)
     }));
     let ledger = ledger_of(storage, request.ledger)?;
@@ -206,7 +206,7 @@ pub fn plan_shred(
             reason("young", text)
         }));
         why.extend(concerned.ahead.map(|id| {
-            let text = format!("exchange {id} is dated in the future: a clock was or is wrong, and the destruction would be dated by it");
+            let text = format!("exchange {id} is dated in the future: a clock was or is wrong, and the destruction is dated by a clock too");
             reason("future", text)
         }));
         let fate = match (why.is_empty(), stated && !request.there.contains(&key)) {

@@ -78,7 +78,7 @@ impl Cosignature {
         let signed = SignedCheckpoint::parse(&note)?;
         if signed.text() != text {
             return Err(LedgerError::NoteMalformed(
-                "it contains more than signature lines",
+                "the answer contains more than signature lines",
             ));
         }
         signed

@@ -148,7 +148,7 @@ fn add(line: &[VerifyingKey], key: &VerifyingKey) -> Result<(), LedgerError> {
     }
     match line.len() < MAX_KEYS {
         true => Ok(()),
-        false => Err(LedgerError::KeyLine("more than 64 keys succeed each other")),
+        false => Err(LedgerError::KeyLine("the key succession has more than 64 keys")),
     }
 }
 

@@ -56,7 +56,7 @@ impl<'a> Note<'a> {
             let (name, body) = line
                 .strip_prefix(SIGNATURE_LINE)
                 .and_then(|line| line.split_once(' '))
-                .ok_or(malformed("a signature line has another form"))?;
+                .ok_or(malformed("a signature line is malformed"))?;
             check_name(name).map_err(|_| malformed("a signature has no valid key name"))?;
             let body = STANDARD
                 .decode(body)

@@ -239,7 +239,7 @@ impl Reader<'_> {
                 self.written(&literal.span)
             )),
             Fold::Characters(folded) => Err(format!(
-                "the folded copy contains {folded:?} instead of {character:?}; write the former"
+                "the folded copy contains {folded:?} instead of {character:?}; write the folded form"
             )),
             Fold::Dropped => Err(format!(
                 "the folded copy omits {character:?}; set view = \"text\""

@@ -401,7 +401,7 @@ impl Follower {
             }
             Ok(Slot::Record(stored)) => {
                 format!(
-                    "found record {}, or it does not chain to the one before",
+                    "found record {} instead, or it does not chain to the one before",
                     stored.seq
                 )
             }

@@ -46,7 +46,7 @@ pub fn parse_log_list(text: &str) -> Result<Vec<ListedLog>, WitnessError> {
         }
         let Some(last) = place else {
             if line != HEADER {
-                return Err(refuse("a list begins with the line logs/v0"));
+                return Err(refuse("a list must begin with the line logs/v0"));
             }
             place = Some(KEYS.len());
             continue;
@@ -67,7 +67,7 @@ pub fn parse_log_list(text: &str) -> Result<Vec<ListedLog>, WitnessError> {
                     key,
                 });
             }
-            (_, None) => return Err(refuse("a log begins with its vkey")),
+            (_, None) => return Err(refuse("a log must begin with its vkey")),
             (at, Some(_)) if at <= last => {
                 return Err(refuse("each key must occur once, in the defined order"));
             }
@@ -82,7 +82,7 @@ pub fn parse_log_list(text: &str) -> Result<Vec<ListedLog>, WitnessError> {
     if place.is_none() {
         return Err(WitnessError::LogList {
             line: 1,
-            reason: "a list begins with the line logs/v0".to_owned(),
+            reason: "a list must begin with the line logs/v0".to_owned(),
         });
     }
     let mut origins: Vec<&str> = logs.iter().map(|log| log.origin.as_str()).collect();

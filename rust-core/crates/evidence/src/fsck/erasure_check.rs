@@ -154,7 +154,7 @@ impl ErasureCheck {
         let unexplained: Vec<u64> = erased.filter(|seq| !explained.contains(seq)).collect();
         if let Some(first) = unexplained.first() {
             let message = format!(
-                "{} salts are zero, first that of record {first}, but no signed erasure covers them: they were lost, or somebody else erased them",
+                "{} salts (first: record {first}) are zero, but no signed erasure covers them: they were lost, or somebody else erased them",
                 unexplained.len()
             );
             found.push((UNEXPLAINED, Verdict::Incomplete, message));

@@ -72,7 +72,7 @@ pub(super) fn check(
             continue;
         }
         if let Some((verdict, why)) = over(logs, next, at) {
-            let message = format!("{count} exchanges have not ended, first that of record {first}: {why}");
+            let message = format!("{count} exchanges (first: record {first}) have not ended: {why}");
             logs[at].find(verdict, message);
         }
     }

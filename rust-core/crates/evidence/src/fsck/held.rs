@@ -64,7 +64,7 @@ impl<'h> Held<'h> {
                 verdict: Verdict::Diverged,
                 code: None,
                 message: format!(
-                    "it covers {} records of {}, which is not under {}",
+                    "it covers {} records of {}, but that log is not under {}",
                     one.checkpoint.size,
                     one.checkpoint.origin,
                     path.display()

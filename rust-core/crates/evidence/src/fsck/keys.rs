@@ -69,7 +69,7 @@ pub(super) fn compare(log: &mut Scanned) {
     };
     let same = VerifyingKey::from_text(named).is_ok_and(|named| named.is_same_point(signer));
     if !same {
-        let message = format!("its open record names the key {named}, but another key signed it");
+        let message = format!("its open record names the key {named}, but another key signed the log");
         log.find_named(DIFFERS, Verdict::Invalid, message);
     }
 }

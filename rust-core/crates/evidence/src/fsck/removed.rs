@@ -85,7 +85,7 @@ pub(super) fn check(
     }
     if !remains.is_empty() {
         let message = format!(
-            "it was removed, but {} of its files are left, first {}: run prune again to finish",
+            "it was removed, but {} of its files are left (first: {}): run prune again to finish",
             remains.len(),
             remains[0]
         );

@@ -196,7 +196,7 @@ impl<'k> Scan<'k> {
         // It may cover more than was read.
         self.report.checkpoint_size = self.report.checkpoint_size.min(self.mmr.size());
         if found.is_none() && self.report.checkpoint == CheckpointState::Missing {
-            let message = "it served without a checkpoint, or its checkpoint was removed".to_owned();
+            let message = "it served requests without a checkpoint, or its checkpoint was removed".to_owned();
             self.find(&dir.join(CHECKPOINT), 0, Verdict::Invalid, message);
         }
         Ok(())
@@ -393,7 +393,7 @@ impl<'k> Scan<'k> {
         }
         if let Some(first) = first_unchecked {
             let message = format!(
-                "the shred keys for the salts of {unchecked} admissions were not given, first that of record {first}, and no signed statement says that they were destroyed"
+                "the shred keys for the salts of {unchecked} admissions (first: record {first}) were not given, and no signed statement says that they were destroyed"
             );
             let found = finding(&self.dir.join(SALTS), 0, Verdict::Incomplete, message);
             self.report.findings.push(Finding {
@@ -408,13 +408,13 @@ impl<'k> Scan<'k> {
                 false => Verdict::Incomplete,
             };
             let message = format!(
-                "the salts of {missing} admissions are missing, first that of record {first}: their commitments cannot be opened"
+                "the salts of {missing} admissions (first: record {first}) are missing: their commitments cannot be opened"
             );
             self.find(&self.dir.join(SALTS), 0, verdict, message);
         }
         if let Some(first) = first_changed {
             let message = format!(
-                "the salts of {changed} admissions are not the ones that their records name, first that of record {first}: their commitments cannot be opened"
+                "the salts of {changed} admissions (first: record {first}) are not the ones that their records name: their commitments cannot be opened"
             );
             let offset = first.saturating_mul(SALT as u64);
             self.find(&self.dir.join(SALTS), offset, Verdict::Invalid, message);
