@@ -40,7 +40,7 @@ pub enum KeepingError {
     },
     /// The state does not have a hold that its retention job stated, by this number.
     #[error(
-        "hold {0}, which this retention job stated beside the ledger's shards, is not in its state: the state was rolled back, so nothing is removed or erased. Restore the newest state"
+        "the retention job signed a statement of hold {0}, but the hold is not in its state: the state was rolled back, so nothing is removed or erased. Restore the newest state"
     )]
     StateSetBack(u64),
     /// The key must not be a retention job's.

@@ -319,7 +319,7 @@ fn compare_links(
         let ran = log.rules.opened().and_then(|opened| opened.predecessor);
         let untold = ran.filter(|before| before.running && !told.contains(&before.incarnation));
         if untold.is_some() && newest.is_some_and(|newest| log.incarnation < newest) {
-            let message = "no record states how the log that it took over from ended".to_owned();
+            let message = "no record states the end of the log that it took over from".to_owned();
             log.find(Verdict::Incomplete, message);
         }
         let named = log.rules.opened().and_then(|opened| opened.predecessor);
