@@ -228,7 +228,7 @@ fn read_cover(view: &View<'_>, log: &mut Log, dir: &Path, raised: &mut Raised) -
         }
         Ok(None) => {}
         Err((code, message)) => {
-            let message = format!("a successor's checkpoint of the end of this log: {message}");
+            let message = format!("a successor's copy of this log's checkpoint: {message}");
             raised.raise(code, &log.origin, &log.row.shard, message);
         }
     }
