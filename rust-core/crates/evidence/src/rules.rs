@@ -409,7 +409,10 @@ impl Rules {
         if seal.records == seq {
             Ok(())
         } else {
-            Err(format!("record {seq} is a seal of {} records, not of {seq}", seal.records))
+            Err(format!(
+                "record {seq} is a seal of {} records, not of {seq}",
+                seal.records
+            ))
         }
     }
 }
