@@ -303,7 +303,11 @@ fn a_seal_that_states_another_number_of_records_is_told() {
     worker.step().unwrap();
     worker.sync().unwrap();
     worker.checkpoint().unwrap();
-    expect(&check(&disk), Verdict::Invalid, "is a seal of 80 records, not of 81");
+    expect(
+        &check(&disk),
+        Verdict::Invalid,
+        "is a seal of 80 records, not of 81",
+    );
 }
 
 #[test]
