@@ -72,12 +72,12 @@ impl<'b> Call<'b> {
                 (true, name, custom.and_then(|custom| custom.input))
             }
             Some(_) => {
-                let message = "the provider of this model has no calls of this type";
+                let message = "the provider of this model does not support calls of this type";
                 return Err(Untranslatable::new(path("type"), message));
             }
         };
         let missing = |field: &str| {
-            let message = "a call has to have an id and the name of a tool";
+            let message = "a call must have an id and the name of a tool";
             Untranslatable::new(path(field), message)
         };
         Ok(Called {
@@ -115,7 +115,7 @@ impl<'b> Called<'_, 'b> {
         arguments.ok_or_else(|| {
             Untranslatable::new(
                 self.field("function.arguments"),
-                "arguments have to be a JSON object in a string",
+                "arguments must be a JSON object in a string",
             )
         })
     }

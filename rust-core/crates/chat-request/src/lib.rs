@@ -7,7 +7,7 @@
 #![forbid(unsafe_code)]
 #![allow(
     missing_docs,
-    reason = "for the writers of providers alone, where names say enough"
+    reason = "only the writers for providers use it, and the names are clear enough"
 )]
 
 mod body;

@@ -26,7 +26,7 @@ impl<'b> Message<'b> {
             Some("assistant") => Role::Assistant,
             Some("tool") => Role::Tool,
             _ => {
-                let message = "the roles are system, developer, user, assistant and tool";
+                let message = "the role must be system, developer, user, assistant or tool";
                 return Err(Untranslatable::new(place.field("role"), message));
             }
         };

@@ -60,7 +60,7 @@ impl<'b> Chat<'b> {
             return Ok(if text.is_blank() { Vec::new() } else { vec![piece] });
         }
         if !content.get().starts_with('[') {
-            let message = "content has to be a string or an array of parts";
+            let message = "content must be a string or an array of parts";
             return Err(Untranslatable::new(place.field("content"), message));
         }
         let parts: Vec<Part<'b>> = self.parse(content.get())?;
@@ -81,7 +81,10 @@ impl<'b> Part<'b> {
         losses: &mut Losses,
     ) -> Result<Option<Piece<'b>>, Untranslatable> {
         let missing = |field: &str| {
-            Untranslatable::new(place.field(field), "a part lacks what its type says that it is")
+            Untranslatable::new(
+                place.field(field),
+                "a part lacks the field that its type requires",
+            )
         };
         let members = [
             self.text.is_some() || self.refusal.is_some(),
@@ -155,7 +158,7 @@ impl<'b> Image<'b> {
     /// Where it is.
     pub fn media(&self, place: Place) -> Result<Media<'b>, Untranslatable> {
         self.url.and_then(Media::read).ok_or_else(|| {
-            let message = "an image has to be a data: URL with base64, or at an http or https address";
+            let message = "an image must be a data: URL in base64, or an http or https URL";
             Untranslatable::new(place.field("image_url.url"), message)
         })
     }
@@ -165,7 +168,7 @@ impl<'b> File<'b> {
     fn check(&self, place: Place, losses: &mut Losses) -> Result<(), Untranslatable> {
         losses.unknown(self.unknown.as_ref());
         if self.file_data.is_some() == self.file_id.is_some() {
-            let message = "a file has to have either its file_data or its file_id";
+            let message = "a file must have either file_data or file_id";
             return Err(Untranslatable::new(place.field("file"), message));
         }
         let path = || place.field("file.filename");
@@ -176,13 +179,13 @@ impl<'b> File<'b> {
     /// Where it is, and of which media type it is: of one that is not known the type is empty.
     pub fn media(&self, place: Place) -> Result<Media<'b>, Untranslatable> {
         if self.file_id.is_some() {
-            let message = "a file that another provider keeps is not within reach; send its file_data";
+            let message =
+                "the provider of this model cannot read files stored at another provider; send file_data";
             return Err(Untranslatable::new(place.field("file.file_id"), message));
         }
         let read = |data| Media::read(data).or_else(|| Media::read_bare(data));
         self.file_data.and_then(read).ok_or_else(|| {
-            let message =
-                "a file has to be a data: URL with base64, base64 alone, or an http or https address";
+            let message = "a file must be a data: URL in base64, plain base64, or an http or https URL";
             Untranslatable::new(place.field("file.file_data"), message)
         })
     }
@@ -201,7 +204,7 @@ impl<'b> Audio<'b> {
             Some("mp3") => Ok("mp3"),
             _ => Err(Untranslatable::new(
                 place.field("input_audio.format"),
-                "the format of a recording is wav or mp3",
+                "the format of a recording must be wav or mp3",
             )),
         }
     }
@@ -209,7 +212,7 @@ impl<'b> Audio<'b> {
     /// Its data in base64.
     pub fn media(&self, place: Place) -> Result<Media<'b>, Untranslatable> {
         self.data.and_then(Media::read_bare).ok_or_else(|| {
-            Untranslatable::new(place.field("input_audio.data"), "a recording has to be in base64")
+            Untranslatable::new(place.field("input_audio.data"), "a recording must be in base64")
         })
     }
 }
@@ -228,7 +231,8 @@ impl Piece<'_> {
 
     /// The refusal of a part in a message of its role.
     pub fn not_here(&self) -> Untranslatable {
-        let message = "the provider of this model takes no part of this type in a message of this role";
+        let message =
+            "the provider of this model does not accept a part of this type in a message with this role";
         Untranslatable::new(self.place.field("type"), message)
     }
 }

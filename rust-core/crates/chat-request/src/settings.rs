@@ -100,7 +100,7 @@ impl<'b> Chat<'b> {
                 Ok(count) if count > 0 => Ok(Some((name, value.get(), count))),
                 _ => Err(Untranslatable::new(
                     name,
-                    format!("{name} has to be an integer above 0"),
+                    format!("{name} must be an integer greater than 0"),
                 )),
             },
         };
@@ -127,12 +127,11 @@ impl<'b> Chat<'b> {
         let mut stops = match JsonText::of(stop) {
             Some(one) => vec![one],
             None => {
-                let listed: Vec<&RawValue> = serde_json::from_str(stop.get()).map_err(|_| {
-                    Untranslatable::new("stop", "it has to be a string or an array of strings")
-                })?;
+                let listed: Vec<&RawValue> = serde_json::from_str(stop.get())
+                    .map_err(|_| Untranslatable::new("stop", "it must be a string or an array of strings"))?;
                 let texts = listed.into_iter().enumerate().map(|(at, text)| {
                     JsonText::of(text)
-                        .ok_or_else(|| Untranslatable::new(format!("stop[{at}]"), "it has to be a string"))
+                        .ok_or_else(|| Untranslatable::new(format!("stop[{at}]"), "it must be a string"))
                 });
                 texts.collect::<Result<_, _>>()?
             }
@@ -176,7 +175,7 @@ impl<'b> Chat<'b> {
             .filter(|temperature| temperature.value() > warmest)
             && sampling.temperature.is_some()
         {
-            let reason = "The provider of this model takes no temperature as high as this.";
+            let reason = "The provider of this model does not accept a temperature this high.";
             losses.lose_for(reason, "temperature", temperature.json())?;
             sampling.temperature = Some("1");
         }
@@ -196,7 +195,7 @@ impl<'b> Chat<'b> {
             _ => {
                 return Err(Untranslatable::new(
                     "response_format.type",
-                    "the types are text, json_object and json_schema",
+                    "the type must be text, json_object or json_schema",
                 ));
             }
         }
@@ -206,7 +205,7 @@ impl<'b> Chat<'b> {
             .and_then(|described| Some((described, described.schema?)));
         let (described, schema) = described.ok_or_else(|| {
             let path = "response_format.json_schema.schema";
-            Untranslatable::new(path, "a schema has to be given, as an object")
+            Untranslatable::new(path, "a schema is required, as an object")
         })?;
         losses.unknown(described.unknown.as_ref());
         let name = "response_format.json_schema.description";

@@ -152,7 +152,8 @@ fn named<'b>(
 }
 
 fn unknown_choice(path: &'static str) -> Untranslatable {
-    let message = "a choice is auto, none, required, a tool by its type and name, or allowed_tools of these";
+    let message = "a choice must be auto, none, required, a tool given by type and name, or allowed_tools with such \
+                   tools";
     Untranslatable::new(path, message)
 }
 
@@ -174,19 +175,20 @@ impl<'b> Tool<'b> {
                 (Kind::Custom(custom), &custom.name, self.cache_control)
             }
             (Some("function" | "custom"), ..) => {
-                let message = "the provider of this model takes functions, as a function says what it is";
+                let message = "the provider of this model does not support tools of this type, or the tool lacks its \
+                               field function or custom";
                 return Err(Untranslatable::new(path("type"), message));
             }
             (Some(kind), ..) => {
                 losses.lose("tools[].type", kind, || path("type"))?;
                 return Ok(None);
             }
-            (None, ..) => return Err(Untranslatable::new(path("type"), "a tool has a type")),
+            (None, ..) => return Err(Untranslatable::new(path("type"), "a tool must have a type")),
         };
         losses.offer("tools[].cache_control", json(cache), || path("cache_control"))?;
         let name = name.as_ref().filter(|name| !name.is_empty()).ok_or_else(|| {
             let kind = self.kind.as_deref().unwrap_or_default();
-            Untranslatable::new(path(&format!("{kind}.name")), "a tool has a name")
+            Untranslatable::new(path(&format!("{kind}.name")), "a tool must have a name")
         })?;
         Ok(Some(Offered {
             kind,

@@ -101,7 +101,7 @@ impl<'o> Turns<'o> {
     /// [`Untranslatable`] when nobody has said anything.
     pub fn end(mut self) -> Result<(), Untranslatable> {
         if self.side.is_none() {
-            let message = "there has to be a message besides those of the system, and one that is not blank";
+            let message = "at least one message must be neither blank nor a system message";
             return Err(Untranslatable::new("messages", message));
         }
         self.close();

@@ -13,9 +13,9 @@ pub fn unreadable(body: &str, part: &str, error: &serde_json::Error) -> Untransl
     let line = lines.map(str::len).sum::<usize>();
     let path = path_before(body, start + line + error.column());
     let message = if path.is_empty() {
-        "the body is not an object as the API has it, or a field stands in it twice".to_owned()
+        "the body is not an object that the API accepts, or a field is repeated".to_owned()
     } else {
-        format!("{path} has a type that the API does not take there, or a field stands in it twice")
+        format!("{path} has a type that the API does not accept there, or a field in it is repeated")
     };
     Untranslatable::new(path, message)
 }

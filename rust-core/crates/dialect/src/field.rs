@@ -134,7 +134,7 @@ impl<'b, 'p> Field<'b, 'p> {
         let Listed(members) =
             serde_json::from_str(self.value).map_err(|_| self.refuse("It must be an object."))?;
         if names_one_twice(&members) {
-            return Err(self.refuse("It names a member twice."));
+            return Err(self.refuse("It has a repeated member."));
         }
         Ok(members)
     }

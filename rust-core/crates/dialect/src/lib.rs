@@ -6,7 +6,7 @@
 #![forbid(unsafe_code)]
 #![allow(
     missing_docs,
-    reason = "readers and writers for the crates of translation alone, where names say enough"
+    reason = "only the translation crates use it, and the names are clear enough"
 )]
 
 pub mod abilities;

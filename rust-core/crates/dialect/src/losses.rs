@@ -36,14 +36,12 @@ const fn loss(name: &'static str, class: Class, without_effect: &'static [&'stat
     }
 }
 
-const TEXT_ONLY: Class = Impossible("The provider of this model cannot answer so: it answers with text.");
-const OLDER: Class =
-    Impossible("Functions are of an older API: send them as tools, and their choice as tool_choice.");
-const KEPT: Class =
-    Impossible("What another provider keeps is not within reach of the provider of this model.");
+const TEXT_ONLY: Class = Impossible("The provider of this model answers with text only.");
+const OLDER: Class = Impossible("Functions belong to an older API: send tools and tool_choice instead.");
+const KEPT: Class = Impossible("The provider of this model cannot read content stored at another provider.");
 
 const STATELESS: Class = Impossible(
-    "The provider of this model keeps no responses: send the whole conversation as input, with store: false.",
+    "The provider of this model does not store responses: send the whole conversation as input, with store: false.",
 );
 
 /// Every field that some writer leaves out or refuses. Source of the names of chat: openai
@@ -93,19 +91,19 @@ const LOSSES: &[Loss] = &[
     loss(OTHER_FIELDS, Harmless, &[]),
     loss(
         "n",
-        Impossible("It has to be 1: the provider of this model gives one answer to a request."),
+        Impossible("It must be 1: the provider of this model gives one answer to a request."),
         &["1"],
     ),
     loss("audio", TEXT_ONLY, &[]),
     loss("modalities", TEXT_ONLY, &["[]", "[\"text\"]"]),
     loss(
         "web_search_options",
-        Impossible("The search of the web that a provider runs itself is not offered here."),
+        Impossible("Web search that a provider runs itself is not available here."),
         &[],
     ),
     loss(
         "moderation",
-        Impossible("The provider of this model has no such moderation, and it must not be left out."),
+        Impossible("The provider of this model has no such moderation, and the field cannot be omitted."),
         &[],
     ),
     loss("functions", OLDER, &["[]"]),

@@ -114,7 +114,7 @@ macro_rules! object {
                                     if object.$field.is_some() {
                                         // The error is where the value ends.
                                         map.next_value::<serde::de::IgnoredAny>()?;
-                                        return Err(serde::de::Error::custom("a member stands twice"));
+                                        return Err(serde::de::Error::custom("a member is repeated"));
                                     }
                                     object.$field = map.next_value()?;
                                 })*

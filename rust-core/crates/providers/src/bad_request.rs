@@ -93,31 +93,31 @@ pub enum BadRequest {
     InvalidField(Field),
     /// A name is that of a field that is read, but for upper and lower case: parsers that ignore case (Go's
     /// `encoding/json`, ASP.NET's web defaults) take it for that field.
-    #[error("A field is spelled almost like \"{0}\": write its name exactly so.")]
+    #[error("A field name differs from \"{0}\" only in case. Write the name exactly like this.")]
     AmbiguousName(&'static str),
     /// A body names a model, and so does its path.
-    #[error("The path names the model: leave \"model\" out of the request body.")]
+    #[error("The path names the model. Remove \"model\" from the request body.")]
     ModelInBody,
     /// A body names another model than its path.
-    #[error("The path names another model than \"model\" in the request body.")]
+    #[error("The model in the path differs from \"model\" in the request body.")]
     OtherModel,
     /// A field stands for something that the provider keeps or does on its own.
     #[error(
-        "\"{0}\" is not served here: it stands for what the provider keeps for every tenant of this gateway alike, or does where no rule sees it. Send the content itself."
+        "\"{0}\" is not served here: it refers to content that the provider stores for all tenants of this gateway, or to work that no rule can inspect. Send the content itself."
     )]
     UnservedField(&'static str),
     /// A field names what the provider keeps, and its account is not the tenant's alone.
     #[error(
-        "\"{0}\" names what the provider keeps, for every tenant of this gateway alike. Send the content itself, as clients do with \"store\": false; or ask the operator for an account of your own (objectsOf)."
+        "\"{0}\" refers to content that the provider stores for all tenants of this gateway. Send the content itself, as clients do with \"store\": false, or ask the gateway administrator for a separate account (objectsOf)."
     )]
     KeptByProvider(&'static str),
     /// One tool is the client's and the provider's, or the provider runs too many.
     #[error(
-        "A tool of \"tools\" is described by the client and run by the provider at the same time, or the provider runs more than 128 of them. Send each in an object of its own."
+        "An object in \"tools\" defines both a client tool and a hosted tool, or there are more than 128 hosted tools. Send each tool in its own object."
     )]
     UnservedTool,
     /// Several images are asked for in one stream, whose end is that of one.
-    #[error("\"n\" must be 1 where \"stream\" is true.")]
+    #[error("\"n\" must be 1 when \"stream\" is true.")]
     SeveralInStream,
     /// The body has more strings than are read.
     #[error("The request body has more than {MOST_STRINGS} strings.")]

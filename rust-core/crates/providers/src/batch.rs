@@ -17,13 +17,13 @@ pub enum BadBatch {
     Field(&'static str, &'static str),
     /// A field that a line does not have.
     #[error(
-        "A line of a batch has \"custom_id\", \"method\", \"url\" and \"body\", and nothing else. Leave the other fields out."
+        "A line of a batch may only have \"custom_id\", \"method\", \"url\" and \"body\". Remove the other fields."
     )]
     Unknown,
     /// A carriage return within a line, where some readers end it (Python's text files, for one): behind it could stand a
     /// request that nobody has judged.
     #[error(
-        "It holds a carriage return, which not every reader takes for a blank. End lines with a line feed."
+        "It contains a carriage return, which some readers treat as the end of a line. End lines with a line feed only."
     )]
     CarriageReturn,
 }
@@ -55,8 +55,8 @@ impl From<proofgate_json::JsonError> for BadBatch {
     }
 }
 
-const ENDPOINT: &str = "the path of an endpoint of OpenAI's that takes JSON and is served here, such as \
-     /v1/chat/completions";
+const ENDPOINT: &str = "the path of an OpenAI endpoint that accepts JSON and is served here, such as \
+                        /v1/chat/completions";
 
 /// The endpoint of a batch: one of OpenAI's whose requests are JSON.
 fn endpoint(path: &str) -> Option<Dialect> {

@@ -21,10 +21,10 @@ pub enum FrameError {
     #[error("a frame's checksum is wrong")]
     Checksum,
     /// A frame's length is less than that of its parts.
-    #[error("a frame's lengths contradict one another")]
+    #[error("a frame's lengths contradict each other")]
     Lengths,
     /// A frame, or its headers, exceed a limit.
-    #[error("a frame is larger than may be read")]
+    #[error("a frame is larger than the limit")]
     TooLarge,
     /// A header is cut short, of no known type, or there twice; or one that is read is no text.
     #[error("a frame's headers are malformed")]

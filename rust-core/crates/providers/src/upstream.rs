@@ -16,7 +16,7 @@ pub enum BaseUrlError {
     #[error("baseURL has a port that is not a number from 1 to 65535")]
     Port,
     /// The path holds a space, a control byte, a query or a fragment.
-    #[error("baseURL must be a plain path after the host, without query or fragment")]
+    #[error("baseURL must have only a path after the host, without query or fragment")]
     Path,
 }
 

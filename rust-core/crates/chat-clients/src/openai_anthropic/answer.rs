@@ -99,7 +99,7 @@ impl<'b> Block<'b> {
 pub fn answer(body: &[u8], asked: &Asked, created: u64, out: &mut Vec<u8>) -> Result<Usage, AnswerError> {
     let body = std::str::from_utf8(body).map_err(|_| AnswerError::Malformed("not UTF-8"))?;
     let message: Message<'_> =
-        serde_json::from_str(body).map_err(|_| AnswerError::Malformed("not JSON of a message"))?;
+        serde_json::from_str(body).map_err(|_| AnswerError::Malformed("not a message in JSON"))?;
     if message.kind.as_deref() == Some("error") {
         return Err(AnswerError::Failed("an error instead of a message"));
     }

@@ -122,7 +122,7 @@ const KINDS: [Kind; 11] = [
         "billing_error",
         INSUFFICIENT_QUOTA,
         Some(INSUFFICIENT_QUOTA),
-        "the provider's account is spent",
+        "the provider's account has no credit left",
     ),
     kind(
         403,

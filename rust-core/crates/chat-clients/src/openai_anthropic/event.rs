@@ -63,7 +63,7 @@ impl<'b> Event<'b> {
             Ok(event) => Ok(Some(event)),
             Err(_) => match serde_json::from_str::<Kind<'b>>(data) {
                 Ok(Kind { kind }) if KNOWN.contains(&&*kind) => {
-                    Err(AnswerError::Malformed("an event is not made as its type is"))
+                    Err(AnswerError::Malformed("an event does not match its type"))
                 }
                 // An error fails the answer, however it is made.
                 Ok(Kind { kind }) => Ok((&*kind == "error").then(|| Event {

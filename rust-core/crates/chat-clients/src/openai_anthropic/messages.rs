@@ -157,7 +157,7 @@ fn write_image(image: &Image<'_>, place: Place, out: &mut Vec<u8>) -> Result<(),
         Media::Web(url) => write_url(url, out),
         Media::Data { data, .. } => {
             let format = media.image_format().ok_or_else(|| {
-                let message = "the provider takes JPEG, PNG, GIF and WebP images";
+                let message = "the provider accepts JPEG, PNG, GIF and WebP images";
                 Untranslatable::new(place.field("image_url.url"), message)
             })?;
             write_base64(&["image/", format], data, out);
@@ -176,7 +176,7 @@ fn write_document(file: &File<'_>, place: Place, out: &mut Vec<u8>) -> Result<()
             write_base64(&[PDF], data, out)
         }
         Media::Data { .. } => {
-            let message = "the provider takes PDF files: a data URL of application/pdf in base64";
+            let message = "the provider accepts PDF files: send a base64 data URL of type application/pdf";
             return Err(Untranslatable::new(place.field("file.file_data"), message));
         }
     }

@@ -89,7 +89,7 @@ fn write_thinking<'b>(
     match thought(chat, model, most, has_thinking, losses)? {
         Thought::Level(level) => return Ok(Some(level)),
         Thought::Off if has_thinking => {
-            let message = "reasoning_effort and thinking say different things";
+            let message = "reasoning_effort and thinking contradict each other";
             return Err(Untranslatable::new("reasoning_effort", message));
         }
         Thought::Off if !has(model, Constraint::NoThinking) => {

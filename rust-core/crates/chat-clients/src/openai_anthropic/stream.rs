@@ -169,7 +169,7 @@ impl Stream {
             return Err(AnswerError::TooLarge);
         }
         if self.open.iter().any(|open| open.index == index) {
-            return Err(AnswerError::Malformed("two open blocks of one index"));
+            return Err(AnswerError::Malformed("two open blocks have the same index"));
         }
         let chunks = self.chunks()?;
         let said = block.said()?;
@@ -209,7 +209,7 @@ impl Stream {
             .open
             .iter_mut()
             .find(|block| Some(block.index) == event.index);
-        let block = block.ok_or(AnswerError::Malformed("a delta of a block that is not open"))?;
+        let block = block.ok_or(AnswerError::Malformed("a delta for a block that is not open"))?;
         match (delta.piece()?, &mut block.kind) {
             (Piece::Text(text), _) => write_text(chunks, text, out),
             (Piece::Input(fragment), Kind::Call { number, nesting, .. }) => {
@@ -286,7 +286,7 @@ impl Stream {
                 self.close(block, out)?;
             }
             if self.has_cut_call {
-                return Err(AnswerError::Malformed("the arguments of a call are cut"));
+                return Err(AnswerError::Malformed("the arguments of a call are truncated"));
             }
         }
         self.chunks()?.end(reason, self.usage().as_ref(), out);

@@ -97,7 +97,7 @@ struct CitedText<'b> {
 /// [`AnswerError::Malformed`] if it is no such answer. Nothing is appended then.
 pub fn answer(body: &[u8], asked: &Asked, created: u64, out: &mut Vec<u8>) -> Result<Usage, AnswerError> {
     let answer: Answer<'_> =
-        serde_json::from_slice(body).map_err(|_| AnswerError::Malformed("not an answer of Converse"))?;
+        serde_json::from_slice(body).map_err(|_| AnswerError::Malformed("not a Converse answer"))?;
     let begin = out.len();
     write_completion(&answer, body, asked, created, out).inspect_err(|_| out.truncate(begin))
 }
@@ -115,7 +115,8 @@ fn write_completion(
         .filter_map(|block| block.tool_use.as_ref())
         .filter(|call| call.kind.is_none())
         .collect();
-    let stop_reason = inner(answer.stop_reason).ok_or(AnswerError::Malformed("stopReason is no string"))?;
+    let stop_reason =
+        inner(answer.stop_reason).ok_or(AnswerError::Malformed("stopReason is not a string"))?;
     let finish = Finish::of(stop_reason, !calls.is_empty());
     let usage = Usage::from(&answer.usage);
 
@@ -176,7 +177,7 @@ fn write_texts<'b>(
     let begin = out.len();
     out.push(b'"');
     for text in texts {
-        let text = inner(text).ok_or(AnswerError::Malformed("a text is no string"))?;
+        let text = inner(text).ok_or(AnswerError::Malformed("a text is not a string"))?;
         out.extend_from_slice(text.as_bytes());
     }
     out.push(b'"');
@@ -227,7 +228,7 @@ fn write_detail(
 ) -> Result<(), AnswerError> {
     let field = if kind == TEXT { "text" } else { "data" };
     if inner(value).is_none() || signature.is_some_and(|signature| inner(signature).is_none()) {
-        return Err(AnswerError::Malformed("reasoning is no string"));
+        return Err(AnswerError::Malformed("reasoning is not a string"));
     }
     let index = itoa::Buffer::new().format(number).to_owned();
     write_all(

@@ -226,8 +226,8 @@ fn write_piece(
             let name = file.name();
             let format = document_extension(media.document_type(&name));
             let (Media::Data { data, .. }, Some(format)) = (&media, format) else {
-                let message = "Converse takes documents within the request, in PDF, CSV, DOC, DOCX, XLS, XLSX, HTML, TXT \
-                     and MD: the data: URL or the filename must say which it is.";
+                let message = "Converse accepts documents only inside the request, as PDF, CSV, DOC, DOCX, XLS, XLSX, \
+                               HTML, TXT or MD: the data: URL or the filename must state the format.";
                 return Err(Untranslatable::new(piece.place.field("file.file_data"), message));
             };
             write_media("document", format, Some(&names.name(&name)), data, out);
@@ -247,12 +247,12 @@ fn write_image(image: &Image<'_>, place: Place, out: &mut Vec<u8>) -> Result<(),
     let media = image.media(place)?;
     let Media::Data { data, .. } = &media else {
         return Err(refused(
-            "Converse takes an image only within the request: send it as a data: URL in base64.",
+            "Converse accepts images only inside the request: send a data: URL in base64.",
         ));
     };
     let format = media
         .image_format()
-        .ok_or_else(|| refused("Converse takes images in PNG, JPEG, GIF and WebP."))?;
+        .ok_or_else(|| refused("Converse accepts images in PNG, JPEG, GIF and WebP."))?;
     write_media("image", format, None, data, out);
     Ok(())
 }

@@ -187,7 +187,7 @@ impl Stream {
         let text = string(fragment)?;
         let open = self.open.iter_mut().find(|open| open.block == block);
         let open = open.ok_or(AnswerError::Malformed(
-            "arguments of a tool call that did not start",
+            "arguments for a tool call that did not start",
         ))?;
         open.arguments.push_inside(text);
         if let Some(call) = open.call
@@ -305,10 +305,10 @@ fn write_arguments(chunks: &Chunks, call: usize, fragment: &str, out: &mut Vec<u
 }
 
 fn parse<'b, T: Deserialize<'b>>(data: &'b [u8]) -> Result<T, AnswerError> {
-    serde_json::from_slice(data).map_err(|_| AnswerError::Malformed("an event is not of its type"))
+    serde_json::from_slice(data).map_err(|_| AnswerError::Malformed("an event does not match its type"))
 }
 
 /// What stands between the quotes of a string.
 fn string(value: &RawValue) -> Result<&str, AnswerError> {
-    inner(value).ok_or(AnswerError::Malformed("a value is no string"))
+    inner(value).ok_or(AnswerError::Malformed("a value is not a string"))
 }

@@ -29,7 +29,7 @@ pub(super) fn write(
             return Ok(());
         }
         // Converse refuses a conversation with tool calls if no tools are defined.
-        let reason = "Converse cannot forbid the use of tools where the conversation has tool calls.";
+        let reason = "Converse cannot forbid tools when the conversation has tool calls.";
         losses.lose_for(reason, "tool_choice", json(chat.tool_choice).unwrap_or_default())?;
     }
     let mut before = r#","toolConfig":{"tools":["#;
@@ -54,7 +54,7 @@ pub(super) fn write(
 pub(super) fn tool_name(name: &str, path: impl Fn() -> String) -> Result<&str, Untranslatable> {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
     if !(1..=64).contains(&name.len()) || !name.bytes().all(allowed) {
-        let reason = "A tool's name has 1 to 64 letters, digits, underscores and hyphens.";
+        let reason = "A tool's name must have 1 to 64 letters, digits, underscores and hyphens.";
         return Err(Untranslatable::new(path(), reason));
     }
     Ok(name)

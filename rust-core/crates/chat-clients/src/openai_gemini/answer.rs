@@ -60,7 +60,7 @@ fn write_choice(
 ) -> Result<(), AnswerError> {
     let finish = candidate
         .finish()?
-        .ok_or(AnswerError::Malformed("a candidate has not ended"))?;
+        .ok_or(AnswerError::Malformed("a candidate has no finish reason"))?;
     let said = Said::read(candidate)?;
     out.extend_from_slice(br#"{"index":"#);
     write_number(out, u64::from(index));
@@ -93,8 +93,8 @@ fn write_blocked(out: &mut Vec<u8>) {
 }
 
 pub(super) fn parse(body: &[u8]) -> Result<Generated<'_>, AnswerError> {
-    let text = std::str::from_utf8(body).map_err(|_| AnswerError::Malformed("it is no UTF-8"))?;
-    serde_json::from_str(text).map_err(|_| AnswerError::Malformed("it is no answer in JSON"))
+    let text = std::str::from_utf8(body).map_err(|_| AnswerError::Malformed("it is not UTF-8"))?;
+    serde_json::from_str(text).map_err(|_| AnswerError::Malformed("it is not a JSON answer"))
 }
 
 /// What tells an answer from others, as the inside of a JSON string.

@@ -19,8 +19,8 @@ use proofgate_dialect::{AnswerError, Asked, Target, Untranslatable, Usage};
 /// Most texts of a request, as OpenAI's API has it: each becomes a request that names the model.
 pub const MOST_TEXTS: usize = 2048;
 
-const TOO_MANY: &str = "It may have 2048 elements at most.";
-const TOKENS: &str = "The provider takes texts alone, and not the numbers of their tokens.";
+const TOO_MANY: &str = "It may have at most 2048 elements.";
+const TOKENS: &str = "The provider accepts text only, not token ids.";
 
 /// Appends the body of `batchEmbedContents` that says what a body of `POST /v1/embeddings` says.
 ///
@@ -207,7 +207,7 @@ fn write_base64(values: &[&RawValue], out: &mut Vec<u8>) -> Result<(), AnswerErr
 
 fn number(value: &RawValue) -> Result<f32, AnswerError> {
     let number = serde_json::from_str(value.get()).ok();
-    number.ok_or(AnswerError::Malformed("an embedding is not of numbers"))
+    number.ok_or(AnswerError::Malformed("an embedding is not an array of numbers"))
 }
 
 /// Appends a body of `batchEmbedContents` with the provider's name of the model in each of its requests. `asked_for`: the
@@ -278,7 +278,7 @@ fn write_request(
         if name == "model" {
             let model = field.text()?;
             if model.strip_prefix("models/").unwrap_or(&model) != asked_for {
-                return Err(field.refuse("The path names another model."));
+                return Err(field.refuse("The path names a different model."));
             }
             continue;
         }

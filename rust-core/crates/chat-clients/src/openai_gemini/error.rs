@@ -91,7 +91,7 @@ fn write(status: u16, message: Option<&RawValue>, out: &mut Vec<u8>) {
         429 => (
             "rate_limit_error",
             Some("rate_limit_exceeded"),
-            "The provider's limits are reached.",
+            "The provider's rate limit is exceeded.",
         ),
         400..=499 => ("invalid_request_error", None, "The provider refused the request."),
         503 => (

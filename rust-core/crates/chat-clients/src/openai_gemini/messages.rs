@@ -173,7 +173,7 @@ impl<'c, 'b> Conversation<'c, 'b, '_> {
         let name = match self.called.get(id) {
             Some(name) => (*name).into(),
             None => own().ok_or_else(|| {
-                let message = "no tool call before it has this id, and it has no name";
+                let message = "it has no name, and no earlier tool call has this id";
                 Untranslatable::new(place.field("tool_call_id"), message)
             })?,
         };

@@ -53,13 +53,13 @@ fn write_media(
 ) -> Result<(), &'static str> {
     next(out);
     match media {
-        Media::Data { .. } if media_type.is_empty() => return Err("its media type has to be said"),
+        Media::Data { .. } if media_type.is_empty() => return Err("its media type is required"),
         Media::Data { data, .. } => {
             write_all(out, &[r#"{"inlineData":{"mimeType":"#]);
             write_string(out, media_type);
             write_all(out, &[r#","data":""#, data, r#""}}"#]);
         }
-        Media::Web(url) if is_kept(url) => return Err("a file that the provider keeps is not within reach"),
+        Media::Web(url) if is_kept(url) => return Err("files stored at the provider cannot be read"),
         Media::Web(url) => {
             let media_type = media_type_of(url).unwrap_or(otherwise);
             write_all(

@@ -148,7 +148,9 @@ impl<'b> Image<'b> {
 impl<'b> Call<'b> {
     fn read(call: &FunctionCall<'b>, signature: Option<&'b str>) -> Result<Self, AnswerError> {
         if call.partial_args.is_some() || call.will_continue == Some(true) {
-            return Err(AnswerError::Malformed("a function call came in pieces"));
+            return Err(AnswerError::Malformed(
+                "a function call is split over several parts",
+            ));
         }
         let name = call
             .name
@@ -156,7 +158,7 @@ impl<'b> Call<'b> {
         let arguments = call.args.map_or("{}", |arguments| arguments.get());
         if !arguments.starts_with('{') {
             return Err(AnswerError::Malformed(
-                "the arguments of a function call are no object",
+                "the arguments of a function call are not an object",
             ));
         }
         Ok(Call {

@@ -153,7 +153,7 @@ fn thinking(chat: &Chat<'_>, model: &str, losses: &mut Losses) -> Result<Option<
     let has_measure = own.thinking_budget.is_some() || own.thinking_level.is_some();
     match effort(chat, model, losses)? {
         Some(_) if has_measure => {
-            let why = "it and `extra_body.google.thinking_config` each say how much to think";
+            let why = "it and `extra_body.google.thinking_config` both set the amount of thinking";
             return Err(Untranslatable::new(EFFORT, why));
         }
         Some((name, value)) => config.add(name, Some(value)),
@@ -172,7 +172,7 @@ fn own_thinking<'b>(
     let google = extra.google.unwrap_or_default();
     losses.unknown(google.unknown.as_ref());
     if google.cached_content.is_some() {
-        let why = "what the provider keeps is not within reach";
+        let why = "content stored at the provider cannot be used";
         return Err(Untranslatable::new("extra_body.google.cached_content", why));
     }
     let config = google.thinking_config.unwrap_or_default();

@@ -70,7 +70,7 @@ impl Stream {
         match self.state {
             State::Open => {}
             State::Failed => return Ok(Step::Failed),
-            State::Ended => return Err(AnswerError::Malformed("an event came behind the end")),
+            State::Ended => return Err(AnswerError::Malformed("an event came after the end")),
         }
         let start = out.len();
         let step = self.read(data, out);

@@ -32,7 +32,7 @@ pub fn answer(body: &[u8], asked: &Asked, created: u64, out: &mut Vec<u8>) -> Re
 fn write(body: &[u8], asked: &Asked, created: u64, out: &mut Vec<u8>) -> Result<Usage, AnswerError> {
     let body = std::str::from_utf8(body).map_err(|_| AnswerError::Malformed("not UTF-8"))?;
     let response: Response<'_> =
-        serde_json::from_str(body).map_err(|_| AnswerError::Malformed("not JSON of a response"))?;
+        serde_json::from_str(body).map_err(|_| AnswerError::Malformed("not a response in JSON"))?;
     if response.error.is_some() {
         return Err(AnswerError::Failed("the response has an error"));
     }

@@ -75,7 +75,7 @@ impl<'b> Event<'b> {
                 ..Event::default()
             })),
             known if KNOWN.contains(&known) => {
-                Err(AnswerError::Malformed("an event is not made as its type is"))
+                Err(AnswerError::Malformed("an event does not match its type"))
             }
             _ => Ok(None),
         }

@@ -51,7 +51,10 @@ pub(super) fn write(chat: &Chat<'_>, losses: &mut Losses, out: &mut Vec<u8>) -> 
         }
     }
     if out.len() == start {
-        return Err(Untranslatable::new("messages", "there has to be a message"));
+        return Err(Untranslatable::new(
+            "messages",
+            "at least one message is required",
+        ));
     }
     out.pop();
     out.push(b']');

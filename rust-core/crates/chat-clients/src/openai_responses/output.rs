@@ -213,7 +213,7 @@ impl<'b> Item<'b> {
 
 fn parts(list: Option<&RawValue>) -> Result<Vec<Part<'_>>, AnswerError> {
     let Some(list) = list else { return Ok(Vec::new()) };
-    serde_json::from_str(list.get()).map_err(|_| AnswerError::Malformed("the parts of an item"))
+    serde_json::from_str(list.get()).map_err(|_| AnswerError::Malformed("the parts of an item are invalid"))
 }
 
 impl<'b> Part<'b> {

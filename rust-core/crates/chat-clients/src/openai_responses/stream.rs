@@ -163,7 +163,7 @@ impl Stream {
             return Err(AnswerError::TooLarge);
         }
         if self.open.iter().any(|open| open.index == index) {
-            return Err(AnswerError::Malformed("two open items of one index"));
+            return Err(AnswerError::Malformed("two open items have the same index"));
         }
         let kind = match item.call().transpose()? {
             Some(call) => {
@@ -191,7 +191,7 @@ impl Stream {
             .open
             .iter_mut()
             .find(|open| Some(open.index) == event.output_index);
-        let open = open.ok_or(AnswerError::Malformed("a delta of an item that is not open"))?;
+        let open = open.ok_or(AnswerError::Malformed("a delta for an item that is not open"))?;
         match (&*event.kind, &mut open.kind) {
             (
                 "response.output_text.delta",
@@ -294,7 +294,7 @@ impl Stream {
                 self.close_call(&open.kind, out)?;
             }
             if self.has_cut_call {
-                return Err(AnswerError::Malformed("the arguments of a call are cut"));
+                return Err(AnswerError::Malformed("the arguments of a call are truncated"));
             }
         }
         let chunks = self.chunks.as_ref().ok_or(NOT_BEGUN)?;

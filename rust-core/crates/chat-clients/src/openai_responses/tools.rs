@@ -66,7 +66,7 @@ fn write_format(
             write_all(out, &[",\"format\":{\"type\":\"grammar\"", before, members]);
         }
         _ => {
-            let message = "a format is text, or a grammar with a definition and a syntax";
+            let message = "a format must be text, or a grammar with a definition and a syntax";
             return Err(Untranslatable::new(tool.field("custom.format"), message));
         }
     }

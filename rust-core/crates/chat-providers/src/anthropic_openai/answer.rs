@@ -31,7 +31,7 @@ pub fn answer(body: &[u8], asked: &Asked, out: &mut Vec<u8>) -> Result<Usage, An
 fn put_answer(body: &[u8], asked: &Asked, out: &mut Vec<u8>) -> Result<Usage, AnswerError> {
     let answer = Answer::read(body)?;
     if answer.error("").is_some() {
-        return Err(AnswerError::Failed("an error under a status of success"));
+        return Err(AnswerError::Failed("an error with a success status"));
     }
     let choice = answer.choice().ok_or(AnswerError::Malformed("no choices"))?;
     let said = choice
@@ -135,7 +135,7 @@ fn put_call(
     let mut torso = false;
     let name = call
         .name()
-        .ok_or(AnswerError::Malformed("a tool's call without a name"))?;
+        .ok_or(AnswerError::Malformed("a tool call without a name"))?;
     put(out, "{\"type\":\"tool_use\",\"id\":\"");
     put_call_id(call.id(), answer, at, out);
     put(out, "\",\"name\":\"");
@@ -147,7 +147,8 @@ fn put_call(
         Arguments::String(inside) => {
             let quoted = format!("\"{inside}\"");
             let text: Result<Text<'_>, _> = serde_json::from_str(&quoted);
-            let text = text.map_err(|_| AnswerError::Malformed("arguments of a tool"))?;
+            let text =
+                text.map_err(|_| AnswerError::Malformed("the arguments of a tool call are invalid"))?;
             match text.0.trim() {
                 "" | "null" => put(out, "{}"),
                 json => match Object::of(json) {
@@ -156,7 +157,7 @@ fn put_call(
                         torso = true;
                         put(out, "{}");
                     }
-                    None => return Err(AnswerError::Malformed("arguments of a tool")),
+                    None => return Err(AnswerError::Malformed("the arguments of a tool call are invalid")),
                 },
             }
         }

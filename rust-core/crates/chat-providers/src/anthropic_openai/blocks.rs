@@ -157,7 +157,7 @@ impl Blocks {
         }
         call.progress.take(text);
         if call.progress.is_broken() {
-            return Err(AnswerError::Malformed("arguments of a tool"));
+            return Err(AnswerError::Malformed("the arguments of a tool call are invalid"));
         }
         // Only blanks can follow on a call that is closed.
         if let Some(block) = self
@@ -232,7 +232,7 @@ impl Blocks {
                 && !call.progress.is_empty()
             {
                 if !cut {
-                    return Err(AnswerError::Malformed("arguments of a tool"));
+                    return Err(AnswerError::Malformed("the arguments of a tool call are invalid"));
                 }
                 self.torso = true;
             }
@@ -263,7 +263,7 @@ impl Blocks {
                 Kind::Text => put_start(index, out, |out| put(out, "{\"type\":\"text\",\"text\":\"\"}")),
                 Kind::Call(number) => {
                     let call = self.calls.get(number).filter(|call| !call.name.is_empty());
-                    let call = call.ok_or(AnswerError::Malformed("a tool's call without a name"))?;
+                    let call = call.ok_or(AnswerError::Malformed("a tool call without a name"))?;
                     put_start(index, out, |out| {
                         put_call([&call.id, &call.name], answer, number, out)
                     });

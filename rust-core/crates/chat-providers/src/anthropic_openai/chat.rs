@@ -335,7 +335,7 @@ impl<'a> ToolCall<'a> {
         match arguments.get().as_bytes().first() {
             Some(b'"') => Ok(inside_quotes(Some(arguments)).map_or(Arguments::None, Arguments::String)),
             Some(b'{') => Ok(Arguments::Object(arguments.get())),
-            _ => Err(AnswerError::Malformed("arguments of a tool")),
+            _ => Err(AnswerError::Malformed("the arguments of a tool call are invalid")),
         }
     }
 }

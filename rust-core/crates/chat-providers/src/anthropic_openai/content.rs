@@ -151,7 +151,7 @@ impl<'o> Parts<'o> {
                 if !is_image(media_type) {
                     return Err(place
                         .field("media_type")
-                        .refused("This is no media type of an image."));
+                        .refused("This is not an image media type."));
                 }
                 self.begin("{\"type\":\"image_url\",\"image_url\":{\"url\":");
                 put_data_url(self.out, media_type, data);
@@ -186,7 +186,7 @@ impl<'o> Parts<'o> {
                 if media_type != "application/pdf" {
                     return Err(place
                         .field("media_type")
-                        .refused("Of documents in base64 only PDF can be sent."));
+                        .refused("Documents in base64 must be PDF."));
                 }
                 self.texts([&block.context]);
                 self.begin("{\"type\":\"file\",\"file\":{\"filename\":");
@@ -262,7 +262,7 @@ impl<'o> Parts<'o> {
 
 fn source_refused(place: &Place<'_>) -> Untranslatable {
     place.field("type").refused(
-        "A source of this type has no counterpart at the provider of this model; send the data itself.",
+        "A source of this type has no counterpart at the provider of this model. Send the data itself.",
     )
 }
 

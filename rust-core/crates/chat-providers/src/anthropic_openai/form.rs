@@ -45,7 +45,7 @@ pub(super) fn put_form(
     match (&config.format, &body.output_format) {
         (Some(_), Some(_)) => Err(Place::Body
             .field("output_format")
-            .refused("output_config.format says it already.")),
+            .refused("output_config.format sets this already.")),
         (Some(format), None) => put_format(&config_place.field("format"), format, left_out, out),
         // The name that the field had in a beta.
         (None, Some(format)) => put_format(&Place::Body.field("output_format"), format, left_out, out),
@@ -121,7 +121,7 @@ fn put_format(
 ) -> Result<(), Untranslatable> {
     left_out.unknown(place, format.unknown.as_deref())?;
     if format.kind.as_ref().is_none_or(|kind| kind.0 != "json_schema") {
-        return Err(place.field("type").refused("The type is json_schema."));
+        return Err(place.field("type").refused("The type must be json_schema."));
     }
     let schema = format
         .schema

@@ -34,7 +34,7 @@ impl Turns<'_> {
                 Some("user") => self.user(&turn)?,
                 Some("assistant") if at == messages.len() => {
                     return Err(place.item(at.saturating_sub(1)).refused(
-                        "The provider of this model does not continue a begun answer; end with a message of the user.",
+                        "The provider of this model cannot continue a partial answer. End with a user message.",
                     ));
                 }
                 Some("assistant") => self.assistant(&turn)?,
@@ -43,7 +43,7 @@ impl Turns<'_> {
                     let place = place.item(turn.at);
                     return Err(place
                         .field("role")
-                        .refused("The role is user, assistant or system."));
+                        .refused("The role must be user, assistant or system."));
                 }
                 None => return Err(place.item(turn.at).field("role").required()),
             }

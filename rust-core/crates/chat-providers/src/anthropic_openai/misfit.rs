@@ -79,7 +79,7 @@ impl Shape {
             };
             let place = place.field(name);
             if fields.iter().take(at).any(|(before, _)| before.0 == *name) {
-                return place.refused("This field comes twice.");
+                return place.refused("This field is repeated.");
             }
             if !(self.reads)(&format!("{{\"{name}\":{value}}}")) {
                 let within = self.within.iter().find(|(field, _)| field == name);

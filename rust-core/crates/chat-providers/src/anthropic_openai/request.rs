@@ -150,7 +150,7 @@ fn put_limit(limit: Option<Number<'_>>, model: &str, out: &mut Vec<u8>) -> Resul
     let place = &Place::Body.field("max_tokens");
     let limit = limit.ok_or_else(|| place.required())?;
     match limit.0.parse::<u64>() {
-        Ok(0) => Err(place.refused("Warming a cache has no counterpart at the provider of this model.")),
+        Ok(0) => Err(place.refused("Cache warming has no counterpart at the provider of this model.")),
         Ok(_) => {
             let name = if has(model, Constraint::MaxCompletionTokens) {
                 "max_completion_tokens"
@@ -246,7 +246,7 @@ fn refuse(body: &Body<'_>) -> Result<(), Untranslatable> {
         Some((name, _)) => {
             let place = Place::Body.field(name);
             Err(place.refused(
-                "This field has no counterpart at the provider of this model, and cannot be left out.",
+                "This field has no counterpart at the provider of this model, and it cannot be omitted.",
             ))
         }
         None => Ok(()),

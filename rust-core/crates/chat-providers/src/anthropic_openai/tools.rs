@@ -86,7 +86,7 @@ fn tool_refused(place: &Place<'_>, kind: &str) -> Untranslatable {
     let family = ANTHROPICS.iter().find(|family| kind.starts_with(**family));
     let message = match family {
         Some(family) => {
-            format!("The tool {family} is Anthropic's own; the provider of this model does not have it.")
+            format!("The provider of this model does not have the Anthropic tool {family}.")
         }
         None => "A tool of this type cannot be sent to the provider of this model.".to_owned(),
     };
@@ -108,7 +108,9 @@ fn put_choice(
     match (&*kind.0, no_tools) {
         // Without tools chat completions refuse the field, and nothing can be chosen anyway.
         ("auto" | "none", true) => return Ok(()),
-        ("any" | "tool", true) => return Err(place.refused("A tool has to be used, and there is none.")),
+        ("any" | "tool", true) => {
+            return Err(place.refused("The choice requires a tool, but the request has no tools."));
+        }
         ("auto", false) => put(out, ",\"tool_choice\":\"auto\""),
         ("none", false) => put(out, ",\"tool_choice\":\"none\""),
         ("any", false) => put(out, ",\"tool_choice\":\"required\""),
@@ -127,7 +129,7 @@ fn put_choice(
         _ => {
             return Err(place
                 .field("type")
-                .refused("The type is auto, any, tool or none."));
+                .refused("The type must be auto, any, tool or none."));
         }
     }
     // Several at once is what happens anyway, and some models refuse the field.

@@ -85,6 +85,6 @@ fn arguments(call: &ToolCall<'_>) -> Result<String, AnswerError> {
         Arguments::None => Ok("{}".to_owned()),
         Arguments::Object(object) => Ok(object.to_owned()),
         Arguments::String(inside) => serde_json::from_str(&["\"", inside, "\""].concat())
-            .map_err(|_| AnswerError::Malformed("arguments of a tool")),
+            .map_err(|_| AnswerError::Malformed("the arguments of a tool call are invalid")),
     }
 }

@@ -102,7 +102,8 @@ impl Rewritten {
                 continue;
             };
             if functions.contains(&name) {
-                let message = "A function has this name: the provider of this model has functions alone.";
+                let message = "A function already has this name, and the provider of this model supports functions \
+                               only.";
                 return Err(Untranslatable::new(format!("tools[{at}].custom.name"), message));
             }
             if tool.unknown.is_some() || custom.unknown.is_some() {

@@ -75,7 +75,7 @@ impl Stream {
             write_data(out, |out| out.extend_from_slice(data));
             return Ok(Step::Ended);
         }
-        let malformed = || AnswerError::Malformed("no chunk of a chat completion");
+        let malformed = || AnswerError::Malformed("not a chunk of a chat completion");
         let text = std::str::from_utf8(data).map_err(|_| malformed())?;
         let chunk: Chunk<'_> = serde_json::from_str(text).map_err(|_| malformed())?;
         let mut edits = Edits::default();
@@ -157,8 +157,8 @@ impl Call {
     /// The text of a call that is whole, of which nothing is held any more.
     fn input(&mut self) -> Result<String, AnswerError> {
         let quoted = ["\"", &std::mem::take(&mut self.arguments), "\""].concat();
-        let arguments: String =
-            serde_json::from_str(&quoted).map_err(|_| AnswerError::Malformed("arguments of a tool"))?;
+        let arguments: String = serde_json::from_str(&quoted)
+            .map_err(|_| AnswerError::Malformed("the arguments of a tool call are invalid"))?;
         Ok(input_of(&arguments))
     }
 }

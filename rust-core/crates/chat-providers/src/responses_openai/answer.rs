@@ -21,7 +21,7 @@ use proofgate_dialect::{AnswerError, Asked, Usage};
 pub fn answer(body: &[u8], asked: &Asked, created: u64, out: &mut Vec<u8>) -> Result<Usage, AnswerError> {
     let answer = Answer::read(body)?;
     if answer.error("").is_some() {
-        return Err(AnswerError::Failed("an error under a status of success"));
+        return Err(AnswerError::Failed("an error with a success status"));
     }
     let choice = answer.choice().ok_or(AnswerError::Malformed("no choices"))?;
     let said = choice.message.as_ref();

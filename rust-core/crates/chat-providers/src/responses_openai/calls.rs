@@ -14,7 +14,7 @@ use proofgate_dialect::{SentTool, ToolKind};
 /// Calls of tools in one answer.
 const MOST_CALLS: usize = 128;
 
-const CUT: AnswerError = AnswerError::Malformed("arguments of a tool");
+const CUT: AnswerError = AnswerError::Malformed("the arguments of a tool call are invalid");
 
 /// Those so far.
 #[derive(Debug, Default)]
@@ -151,7 +151,7 @@ impl Calls {
             .filter(|(_, call)| !call.is_done)
         {
             if call.name.is_empty() {
-                return Err(AnswerError::Malformed("a tool's call without a name"));
+                return Err(AnswerError::Malformed("a tool call without a name"));
             }
             if call.id.is_empty() {
                 call.id = format!("call_{}_{number}", items.core());

@@ -7,7 +7,7 @@ use proofgate_dialect::field::{Field, Losses};
 use proofgate_dialect::json::write_string;
 
 const OF_OPENAI: &str =
-    "The provider of this model cannot call it: it is none of the functions of this request.";
+    "The provider of this model cannot call it: it is not one of the functions in this request.";
 
 /// What a `tool_choice` says.
 #[derive(Debug, Default)]

@@ -81,7 +81,9 @@ fn read_part<'b>(part: &Field<'b, '_>, losses: &mut Losses) -> Result<Option<Par
             "input_audio" => members.audio = Some(member),
             "detail" => members.detail = Some(member),
             "file_id" => {
-                return Err(member.refuse("A file that OpenAI keeps is not within reach: send its data."));
+                return Err(
+                    member.refuse("The provider cannot read files stored at OpenAI: send the file's data.")
+                );
             }
             "prompt_cache_breakpoint" => {
                 losses.lose("input[].content[].prompt_cache_breakpoint", &member)?;
@@ -94,7 +96,7 @@ fn read_part<'b>(part: &Field<'b, '_>, losses: &mut Losses) -> Result<Option<Par
     let kind = members.kind.as_ref().map(Field::text).transpose()?;
     match kind.as_deref() {
         Some("input_text" | "output_text" | "text" | "summary_text" | "reasoning_text") => {
-            let text = required(part, members.text.as_ref(), "It must have a text.")?;
+            let text = required(part, members.text.as_ref(), "It must have text.")?;
             text.literal().map(|text| Some(Part::Text(inside(text))))
         }
         Some("refusal") => {

@@ -13,9 +13,10 @@ use proofgate_dialect::Untranslatable;
 use proofgate_dialect::field::{Field, Losses};
 
 const REFERENCE: &str =
-    "The provider of this model keeps no items: send the item itself. Clients do so with store: false.";
-const COMPACTION: &str = "What OpenAI has compacted only OpenAI can read: send the conversation itself, or a summary of it as a message.";
-const COMPUTER: &str = "The provider of this model has no tool that uses a computer.";
+    "The provider of this model does not store items: send the item itself, as clients do with store: false.";
+const COMPACTION: &str = "Only OpenAI can read what OpenAI has compacted: send the conversation itself, or a summary \
+                          of it as a message.";
+const COMPUTER: &str = "The provider of this model has no computer use tool.";
 
 /// Takes the tools that stand among the items: those that a search found, and those that were added later.
 pub(super) fn read_tools<'b>(
@@ -143,7 +144,7 @@ impl<'b> Reader<'_, 'b> {
 
     fn message(&mut self, field: &Field<'b, '_>, item: &Item<'b, '_>) -> Result<(), Untranslatable> {
         let role = required(field, item.role.as_ref(), "It must have a role.")?;
-        let content = required(field, item.content.as_ref(), "It must have a content.")?;
+        let content = required(field, item.content.as_ref(), "It must have content.")?;
         let said = role.text()?;
         let parts = content::read(content, self.losses)?;
         let takes_media = said == "user";

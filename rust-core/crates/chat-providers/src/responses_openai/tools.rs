@@ -163,9 +163,10 @@ impl<'b> Tools<'b> {
                 );
                 Ok(())
             }
-            ("computer" | "computer_use_preview", None) => Err(tool.refuse(
-                "The provider of this model has no tool that uses a computer; a function can do it.",
-            )),
+            ("computer" | "computer_use_preview", None) => {
+                Err(tool
+                    .refuse("The provider of this model has no computer use tool. Use a function instead."))
+            }
             // Run by OpenAI, or not known; all tools that a search of its own would find are sent.
             _ => losses.lose("tools[].type", tool),
         }
@@ -296,7 +297,7 @@ fn schema<'b>(parameters: &Field<'b, '_>) -> Result<&'b str, Untranslatable> {
     match parameters.is_object() {
         true if inside_braces_is_blank(parameters.json()) => Ok(NO_PARAMETERS),
         true => Ok(parameters.json()),
-        false => Err(parameters.refuse("It must be a schema of an object.")),
+        false => Err(parameters.refuse("It must be an object schema.")),
     }
 }
 
@@ -330,7 +331,7 @@ fn check_environment(environment: &Field<'_, '_>) -> Result<(), Untranslatable> 
         .find(|(name, _)| name == "type");
     match kind {
         Some((name, kind)) if environment.member(&name, kind).text()? != "local" => {
-            Err(environment.refuse("The provider of this model runs no containers: it must be local."))
+            Err(environment.refuse("It must be local: the provider of this model does not run containers."))
         }
         _ => Ok(()),
     }

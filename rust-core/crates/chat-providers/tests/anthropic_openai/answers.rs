@@ -19,7 +19,7 @@ fn a_call_without_arguments_has_an_empty_input() {
 #[test]
 fn truncated_arguments_are_an_error_unless_the_answer_was_cut() {
     let message = r#"{"tool_calls":[{"id":"t","function":{"name":"f","arguments":"{\"a\":"}}]}"#;
-    let malformed = AnswerError::Malformed("arguments of a tool");
+    let malformed = AnswerError::Malformed("the arguments of a tool call are invalid");
     assert_eq!(
         whole(message, r#""tool_calls""#, NO_USAGE).unwrap_err(),
         malformed
