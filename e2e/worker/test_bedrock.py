@@ -310,9 +310,9 @@ def test_a_stream_that_is_cut_or_broken_or_throttled_raises_in_either_client(
     begin = frame("messageStart", {"role": "assistant"})
     throttled = frame("throttlingException", {"message": "too many tokens"}, "exception")
     cases: list[tuple[list[bytes | None], str]] = [
-        ([begin], "before the answer was whole"),
+        ([begin], "before the answer was complete"),
         ([begin, frame("contentBlockStop", {"contentBlockIndex": 0}), None], "broke the connection"),
-        ([begin, begin[:-1] + bytes([begin[-1] ^ 1])], "not what its API says"),
+        ([begin, begin[:-1] + bytes([begin[-1] ^ 1])], "does not match its API"),
         ([begin, throttled], "too many tokens"),
     ]
     for frames, told in cases:

@@ -305,7 +305,7 @@ def test_a_stream_that_is_cut_off_raises(client: Client, api: str, provider: str
         assert told(client, api, provider, ask) is None
         return
     error = failed(client, ask)
-    assert "before the answer was whole" in error.message or "broke the connection" in error.message, error
+    assert "before the answer was complete" in error.message or "broke the connection" in error.message, error
 
 
 def test_a_client_that_leaves_a_stream_cancels_its_upstream_and_is_recorded(

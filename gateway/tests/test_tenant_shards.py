@@ -122,7 +122,7 @@ def test_a_refused_shard_is_told_by_its_place_once_and_the_others_go_on(
     asyncio.run(subject.reloader.follow_tenants())
     status = subject.reloader.status()["tenant_shards"]
     assert status["refused"] == [
-        {"shard": 2, "file": "keys", "line": 1, "problem": "it is not a line of this file"}
+        {"shard": 2, "file": "keys", "line": 1, "problem": "it is malformed"}
     ]
     assert subject.worker.tenant_shards[2] == (b"", b"")
     assert subject.worker.tenant_shards[4][0] == KEY.encode()

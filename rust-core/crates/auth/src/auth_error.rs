@@ -5,8 +5,7 @@ use crate::KeyField;
 pub enum AuthError {
     /// There is none of the fields that can hold a key.
     #[error(
-        "You didn't provide an API key. Send it as \"Authorization: Bearer YOUR_KEY\", or alone in x-api-key, api-key \
-         or x-goog-api-key."
+        "You didn't provide an API key. Send it as \"Authorization: Bearer YOUR_KEY\", or by itself in x-api-key, api-key or x-goog-api-key."
     )]
     MissingKey,
     /// The field does not hold one key or token of bearable length, behind `Bearer` where it is Authorization.
@@ -28,11 +27,11 @@ pub enum AuthError {
     #[error("The token provided is signed with an algorithm that is not accepted.")]
     UnsupportedAlgorithm,
     /// The token's `iss` is not configured.
-    #[error("The token provided is of an issuer that is not known here.")]
+    #[error("The token provided is from an issuer that is not known here.")]
     UnknownIssuer,
     /// The issuer's key set has no key, or no unambiguous one, for the token.
     #[error(
-        "The token provided is signed with a key that is not known here. Try again later or get a new one."
+        "The token provided is signed with a key that is not known here. Try again later or get a new token."
     )]
     UnknownSigningKey,
     /// The signature is not of the key that the token names.
@@ -42,7 +41,7 @@ pub enum AuthError {
     #[error("The token provided lacks a required claim, or a claim is malformed.")]
     InvalidClaims,
     /// The token is for somebody else.
-    #[error("The token provided is not meant for this service: its audience is another.")]
+    #[error("The token provided is not for this service: it has a different audience.")]
     WrongAudience,
     /// The token's `exp` is past.
     #[error("The token provided has expired. Get a new one.")]
@@ -55,7 +54,7 @@ pub enum AuthError {
     UnknownTenant,
     /// The tenant's plan is not in the configuration, so nobody can say what it may use.
     #[error(
-        "The plan of the tenant that this credential belongs to is not known here. Ask whoever runs the gateway."
+        "The tenant of this credential has a plan that is not known here. Ask the gateway administrator."
     )]
     UnknownPlan,
     /// The tenant's allow-list of endpoints leaves this one out.

@@ -5,7 +5,7 @@ pub enum Error {
     #[error("tenants {0:?} and {1:?} share an API key: give each its own")]
     SharedKey(String, String),
     /// A tenant names the same key twice, perhaps with two ends.
-    #[error("tenant {0:?} has the same API key twice: name it once")]
+    #[error("tenant {0:?} has the same API key twice: list it once")]
     RepeatedKey(String),
     /// Two tenants have one name.
     #[error("tenant {0:?} is given twice")]
@@ -25,7 +25,7 @@ pub enum Error {
     #[error("JWT issuer {0:?} is not configured")]
     UnknownIssuer(String),
     /// A key set is longer than a sane one.
-    #[error("the key set is too large: at most {max_bytes} bytes and {max_keys} keys are read")]
+    #[error("the key set is too large: at most {max_bytes} bytes and {max_keys} keys are accepted")]
     KeySetTooLarge {
         /// The limit of its text, in bytes.
         max_bytes: usize,

@@ -56,7 +56,7 @@ impl AnalysisConfig {
             ),
         ];
         match bounds.into_iter().find(|(_, is_within)| !is_within) {
-            Some((name, _)) => Err(Error::Config(format!("analysis.{name} is out of its bounds"))),
+            Some((name, _)) => Err(Error::Config(format!("analysis.{name} is out of range"))),
             None => Ok(()),
         }
     }

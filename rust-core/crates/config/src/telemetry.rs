@@ -54,7 +54,7 @@ impl Settings {
     pub fn new(config: &TelemetryConfig) -> Result<Self, Error> {
         let traces = config.traces.as_ref().map(|traces| {
             if !(0.0..=1.0).contains(&traces.ratio) {
-                return Err(Error::Config("the ratio of traces is not within 0 and 1".into()));
+                return Err(Error::Config("the trace ratio is not between 0 and 1".into()));
             }
             Ok(Traces {
                 sampled: (traces.ratio * 2f64.powi(64)).round() as u128,

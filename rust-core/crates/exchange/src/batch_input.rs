@@ -67,15 +67,12 @@ impl StoredFile {
     /// Takes what the file is for.
     pub fn purpose(&mut self, value: String) -> Result<(), Rejection> {
         if self.purpose.is_some() {
-            return Err(Rejection::form_field(
-                "purpose",
-                "stands in the form more than once.",
-            ));
+            return Err(Rejection::form_field("purpose", "appears more than once."));
         }
         if !is_purpose(&value) {
             return Err(Rejection::form_field(
                 "purpose",
-                "must be a word of 1 to 64 small letters, - and _.",
+                "must have 1 to 64 characters: lowercase letters, - and _.",
             ));
         }
         if value != BATCH {
@@ -91,13 +88,13 @@ impl StoredFile {
     /// The file begins.
     pub fn begin(&mut self, name: &str) -> Result<(), Rejection> {
         if name != "file" {
-            return Err(Rejection::form_field("file", "is the only file of this form."));
-        }
-        if std::mem::replace(&mut self.has_file, true) {
             return Err(Rejection::form_field(
                 "file",
-                "stands in the form more than once.",
+                "must be the only file of this form.",
             ));
+        }
+        if std::mem::replace(&mut self.has_file, true) {
+            return Err(Rejection::form_field("file", "appears more than once."));
         }
         Ok(())
     }

@@ -172,7 +172,7 @@ impl Form {
         {
             return Err(Rejection::form_field(
                 single,
-                "is called so, in small letters, and is no file.",
+                "must have exactly this lowercase name, and must not be a file.",
             ));
         }
         if self.stored.is_some()
@@ -181,7 +181,7 @@ impl Form {
         {
             return Err(Rejection::form_field(
                 "purpose",
-                "is called so, in small letters, and is no file.",
+                "must have exactly this lowercase name, and must not be a file.",
             ));
         }
         if let Some(stored) = &mut self.stored
@@ -230,14 +230,14 @@ impl Form {
         let value = String::from_utf8(value).map_err(|_| Rejection::FORM_NOT_TEXT)?;
         let once = |is_first: bool, name: &'static str| match is_first {
             true => Ok(()),
-            false => Err(Rejection::form_field(name, "stands in the form more than once.")),
+            false => Err(Rejection::form_field(name, "appears more than once.")),
         };
         // Nothing makes it another request than the one that was admitted.
         let is_admitted = self.is_admitted;
         let in_time = |is_default: bool, name: &'static str| match is_admitted && !is_default {
             true => Err(Rejection::form_field(
                 name,
-                "stands behind a long file. Put it before the file.",
+                "comes after a long file. Put it before the file.",
             )),
             false => Ok(()),
         };

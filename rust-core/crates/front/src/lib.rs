@@ -4,7 +4,7 @@
 #![allow(
     missing_docs,
     clippy::new_without_default,
-    reason = "for the layers above alone, where names say enough"
+    reason = "only the layers above use it, and the names are clear enough"
 )]
 
 mod connection;

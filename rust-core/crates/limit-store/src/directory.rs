@@ -122,14 +122,14 @@ pub(crate) fn read(
         return Ok(Read::Unchanged);
     }
     if !whole {
-        return Ok(Read::Damaged("it ends in its header"));
+        return Ok(Read::Damaged("it ends inside its header"));
     }
     let told = match format::decode_header(&header) {
         Ok(decoded) => decoded,
         Err(damage) => return Ok(Read::Damaged(damage)),
     };
     if file.len()? != (HEADER + told.length) as u64 {
-        return Ok(Read::Damaged("its length is not the one in its header"));
+        return Ok(Read::Damaged("its length differs from the length in its header"));
     }
     let mut body = vec![0; told.length];
     if read_full(&*file, &mut body, HEADER as u64)? != told.length {
@@ -149,7 +149,7 @@ pub(crate) fn read(
     };
     if !snapshots.iter().skip(1).all(inherits) {
         return Ok(Read::Damaged(
-            "it speaks for an incarnation that it did not succeed",
+            "it contains an incarnation that did not precede it",
         ));
     }
     Ok(Read::Snapshots(header, snapshots))

@@ -19,7 +19,7 @@ pub enum LimitStoreError {
     },
     /// More subjects consume than one file may hold.
     #[error(
-        "the consumption of {subjects} tenants and keys takes {bytes} bytes, more than a file may have ({limit})"
+        "the usage of {subjects} tenants and keys needs {bytes} bytes, more than the maximum file size ({limit})"
     )]
     TooLarge {
         /// Tenants and keys.

@@ -93,18 +93,18 @@ pub(crate) struct Body {
 pub(crate) fn decode_header(header: &[u8; HEADER]) -> Result<Body, Damage> {
     let u32_at = |at: usize| u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
     if header[..7] != MAGIC {
-        return Err("it is not a file of limits");
+        return Err("it is not a limits file");
     }
     if crc32c::crc32c(&header[..28]) != u32_at(28) {
         return Err("the header's checksum does not match");
     }
     if !(WITHOUT_MONEY..=WITH_SHARES).contains(&header[7]) {
-        return Err("it is of another version");
+        return Err("its version is not supported");
     }
     let length = u64::from(u32_at(8)) | u64::from(u32_at(12)) << 32;
     let length = usize::try_from(length).unwrap_or(usize::MAX);
     if length > MAX_FILE_BYTES - HEADER {
-        return Err("it is larger than a file may be");
+        return Err("it exceeds the maximum file size");
     }
     Ok(Body {
         length,
@@ -128,7 +128,7 @@ pub(crate) fn decode_body(body: &[u8], told: Body) -> Result<Vec<Snapshot>, Dama
         snapshots.push(reader.snapshot()?);
     }
     if !reader.left.is_empty() {
-        return Err("bytes are left over");
+        return Err("extra bytes follow the last snapshot");
     }
     Ok(snapshots)
 }
@@ -290,7 +290,7 @@ impl<'b> Reader<'b> {
                 [2] => Part::Key(CredentialId::Subject(self.array()?)),
                 [3] if self.version > WITHOUT_MONEY => Part::Model(self.name()?),
                 [4] if self.version >= WITH_SHARES => Part::Shared(self.name()?),
-                _ => return Err("a subject is of no known kind"),
+                _ => return Err("a subject has an unknown kind"),
             };
             let name = SubjectName {
                 tenant: Arc::clone(&tenant),
@@ -333,7 +333,7 @@ impl<'b> Reader<'b> {
                 Some(before) => before
                     .second
                     .checked_add(distance)
-                    .ok_or("a second is too late")?,
+                    .ok_or("a second is out of range")?,
             };
             let requests = u32::try_from(self.number()?).map_err(|_| "a second has too many requests")?;
             seconds.push(Second {
@@ -361,7 +361,7 @@ impl<'b> Reader<'b> {
     fn stepped(&mut self) -> Result<Option<Box<Stepped>>, Damage> {
         let count = self.count(5)?;
         if count > MAX_LEFT {
-            return Err("a clock has left too many days");
+            return Err("a clock step has too many days");
         }
         if count == 0 {
             return Ok(None);

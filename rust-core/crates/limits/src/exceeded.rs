@@ -143,8 +143,8 @@ impl fmt::Display for Exceeded {
                 };
                 write!(
                     out,
-                    "this {owner} {kind} of {value} {noun} has no room now, because {reserved} of it are reserved by requests \
-                     under way: try again in {seconds} s"
+                    "this {owner} {kind} of {value} {noun} has no capacity now, because requests in flight reserve \
+                     {reserved} of it: try again in {seconds} s"
                 )
             }
             Some(seconds) => write!(

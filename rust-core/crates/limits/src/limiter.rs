@@ -70,7 +70,7 @@ pub struct Limiter {
     changed: Vec<u32>,
     unrecorded: Vec<Option<Booking>>,
     unrecorded_vacant: Vec<u32>,
-    #[expect(clippy::vec_box, reason = "the boxes move between here and subjects")]
+    #[expect(clippy::vec_box, reason = "the boxes move between this list and the subjects")]
     spare: Vec<Box<Window>>,
     /// Where [`Limiter::sweep`] goes on.
     swept: usize,
@@ -680,7 +680,7 @@ fn dated(moment: Moment, latest: Moment) -> Moment {
 }
 
 /// A spare window or a new one, empty, at `second`.
-#[expect(clippy::vec_box, reason = "the boxes move between here and subjects")]
+#[expect(clippy::vec_box, reason = "the boxes move between this list and the subjects")]
 fn spare_window(spare: &mut Vec<Box<Window>>, second: u64) -> Box<Window> {
     match spare.pop() {
         Some(mut window) => {

@@ -198,7 +198,7 @@ fn what_fits_once_requests_under_way_have_ended_is_told_to_come_back_soon() {
         assert!(
             refused
                 .to_string()
-                .contains("800 of it are reserved by requests under way")
+                .contains("because requests in flight reserve 800 of it")
         );
         // One that does not fit behind what is used is told when that leaves.
         let refused = limiter.admit(acme, KEY, 901, START).unwrap_err();

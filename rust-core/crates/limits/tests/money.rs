@@ -77,7 +77,7 @@ fn money_is_set_aside_before_it_is_spent_and_settled_by_what_it_was() {
     );
     let told = refused.to_string();
     assert!(
-        told.contains("0.0000006 of it are reserved by requests under way"),
+        told.contains("because requests in flight reserve 0.0000006 of it"),
         "{told}"
     );
     assert_eq!(refused.code(), "dollars_per_day_exceeded");

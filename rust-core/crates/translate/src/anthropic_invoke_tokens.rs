@@ -78,7 +78,7 @@ pub fn answer(body: &[u8], out: &mut Vec<u8>) -> Result<(), AnswerError> {
         input_tokens: u64,
     }
     let Ok(Answer { input_tokens }) = serde_json::from_slice(body) else {
-        return Err(AnswerError::Malformed("not a number of tokens"));
+        return Err(AnswerError::Malformed("not a token count"));
     };
     out.extend_from_slice(format!(r#"{{"input_tokens":{input_tokens}}}"#).as_bytes());
     Ok(())

@@ -114,7 +114,7 @@ impl Blueprint {
             let base = BaseUrl::parse(&provider.base_url).map_err(|error| fail(error.to_string()))?;
             let key = provider.api_key.as_deref();
             if key.is_some_and(|key| !key.bytes().all(|byte| byte.is_ascii_graphic())) {
-                return Err(fail("its API key holds a byte that no key has".into()));
+                return Err(fail("its API key must be printable ASCII without spaces".into()));
             }
             let (family, field) = match provider.kind {
                 ProviderKind::OpenAi => (Family::OpenAi, "Authorization: Bearer "),
@@ -126,13 +126,13 @@ impl Blueprint {
             };
             let wants_token = provider.access_token || matches!(provider.kind, ProviderKind::VertexAi);
             if wants_token && key.is_some() {
-                return Err(fail("it has a key, and takes access tokens alone".into()));
+                return Err(fail("it has an API key, but accepts only access tokens".into()));
             }
             let signer = provider.aws.as_ref().map(SignerPlan::new);
             let signer = signer.transpose().map_err(fail)?;
             if signer.is_some() && (family != Family::Amazon || key.is_some()) {
                 return Err(fail(
-                    "it has both a key and a signature, or is none of Amazon's".into(),
+                    "only a Bedrock provider without an API key can have its requests signed (aws)".into(),
                 ));
             }
             let key = key.map(|key| ProviderKey { field, key });
@@ -145,7 +145,7 @@ impl Blueprint {
             let set_fields = provider.body_fields.iter();
             let set_fields = SetFields::new(set_fields.map(|field| (&*field.name, &*field.value)));
             let set_fields = set_fields
-                .map_err(|name| fail(format!("the value of its body field {name:?} is no JSON")))?;
+                .map_err(|name| fail(format!("the value of its body field {name:?} is not JSON")))?;
             let has_objects = provider.objects_of.is_some();
             let kept = has_objects.then_some(Stored::ALL).into_iter().flatten();
             let spoken = family.dialects().iter().chain(of_claude).copied();
@@ -259,14 +259,14 @@ fn path_end(provider: &Provider) -> Result<PathEnd, String> {
                 .iter()
                 .any(|name| is_step(name) || !name.bytes().all(is_name))
             {
-                return Err("its project or location is empty or holds a byte that none has".into());
+                return Err("its project or location is empty or contains an invalid character".into());
             }
             return Ok(PathEnd::Publisher {
                 location: format!("/projects/{project}/locations/{location}"),
             });
         }
-        (None, ProviderKind::VertexAi) => return Err("it has no project and location".into()),
-        (Some(_), _) => return Err("it has a project and location, and is none of Vertex AI's".into()),
+        (None, ProviderKind::VertexAi) => return Err("it needs a project and a location".into()),
+        (Some(_), _) => return Err("it has a project and location, but is not a Vertex AI provider".into()),
         (None, _) => {}
     }
     let Some(version) = &provider.azure_api_version else {
@@ -274,13 +274,13 @@ fn path_end(provider: &Provider) -> Result<PathEnd, String> {
     };
     let is_version = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.');
     if version.is_empty() || !version.bytes().all(is_version) {
-        return Err("its API version holds a byte that none has".into());
+        return Err("its API version is empty or contains an invalid character".into());
     }
     match provider.kind {
         ProviderKind::AzureOpenAi => Ok(PathEnd::Deployment {
             query: format!("?api-version={version}"),
         }),
-        _ => Err("it has an API version, and is none of Azure's".into()),
+        _ => Err("it has an API version, but is not an Azure provider".into()),
     }
 }
 
@@ -294,7 +294,12 @@ fn object_providers(config: &Config, pricing: &Pricing<'_>) -> Result<HashMap<St
         let fail = |message: &str| Err(Error::Config(format!("provider {:?}: {message}", provider.name)));
         match (provider.kind, &provider.azure_api_version) {
             (ProviderKind::OpenAi | ProviderKind::AzureOpenAi, None) => {}
-            _ => return fail("only providers of OpenAI's API, without an API version, keep objects"),
+            _ => {
+                return fail(
+                    "only OpenAI-compatible providers without an API version can store files and batches \
+                              (objectsOf)",
+                );
+            }
         }
         let plan = ModelPlan {
             targets: vec![TargetPlan {
@@ -309,7 +314,7 @@ fn object_providers(config: &Config, pricing: &Pricing<'_>) -> Result<HashMap<St
             known: Vec::new(),
         };
         if object_providers.insert(tenant.clone(), plan).is_some() {
-            return fail("another one keeps the objects of its tenant");
+            return fail("another provider already stores the files and batches of its tenant (objectsOf)");
         }
     }
     Ok(object_providers)
@@ -324,26 +329,26 @@ fn models(
     for model in &config.models {
         let fail = |message: String| Error::Config(format!("model {:?} {message}", model.name));
         if model.targets.is_empty() || model.targets.len() > MAX_TARGETS {
-            return Err(fail(format!("needs a target, and has {MAX_TARGETS} at most")));
+            return Err(fail(format!("must have 1 to {MAX_TARGETS} targets")));
         }
         let targets = model.targets.iter().map(|target| {
             let upstream = upstreams.get(target.provider.as_str());
             let missing = || {
                 fail(format!(
-                    "names provider {:?}, which is not there",
+                    "refers to provider {:?}, which does not exist",
                     target.provider
                 ))
             };
             // In a path it would be no name, but a step.
             if matches!(target.upstream_model.as_str(), "." | "..") {
                 return Err(fail(format!(
-                    "is called {:?} at a provider",
+                    "cannot be called {:?} at a provider",
                     target.upstream_model
                 )));
             }
             if target.upstream_model.contains(WILDCARD) && !model.name.ends_with(WILDCARD) {
                 return Err(fail(format!(
-                    "is called {:?} at a provider, and has no {WILDCARD} itself",
+                    "is called {:?} at a provider, but has no {WILDCARD} in its own name",
                     target.upstream_model
                 )));
             }

@@ -35,11 +35,11 @@ pub fn prepare(config: &Tls) -> Result<ClientTls, Error> {
     let certificates =
         certificates(&config.certificate_pem).map_err(|()| refuse("the certificate file is not PEM"))?;
     let key = PrivateKeyDer::from_pem_slice(config.private_key_pem.as_bytes())
-        .map_err(|_| refuse("the key file holds no private key in PEM"))?;
+        .map_err(|_| refuse("the key file contains no private key in PEM"))?;
     let versions: &[_] = match config.min_version.as_str() {
         "1.2" => &[&TLS13, &TLS12],
         "1.3" => &[&TLS13],
-        _ => return Err(refuse("min_version is 1.2 or 1.3")),
+        _ => return Err(refuse("min_version must be 1.2 or 1.3")),
     };
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
@@ -66,21 +66,20 @@ fn clients(
     provider: Arc<CryptoProvider>,
 ) -> Result<Arc<dyn ClientCertVerifier>, Error> {
     let mut roots = RootCertStore::empty();
-    let authorities =
-        certificates(pem).map_err(|()| refuse("the file of clients' authorities is not PEM"))?;
+    let authorities = certificates(pem).map_err(|()| refuse("the client CA file is not PEM"))?;
     for authority in authorities {
         roots
             .add(authority)
-            .map_err(|error| refuse(&format!("an authority of clients: {error}")))?;
+            .map_err(|error| refuse(&format!("a client CA certificate: {error}")))?;
     }
     let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
         .build()
-        .map_err(|error| refuse(&format!("authorities of clients: {error}")))?;
+        .map_err(|error| refuse(&format!("client CA certificates: {error}")))?;
     if names.is_empty() {
         return Ok(verifier);
     }
     let named = NamedClients::new(verifier, names)
-        .map_err(|name| refuse(&format!("{name:?} is no name of a client")))?;
+        .map_err(|name| refuse(&format!("{name:?} is not a valid client name")))?;
     Ok(Arc::new(named))
 }
 

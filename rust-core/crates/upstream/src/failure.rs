@@ -76,19 +76,19 @@ impl Timeout {
         match self {
             Timeout::Connect => (
                 "upstream_connect_timeout",
-                "No connection to the model provider came about in time.",
+                "The connection to the model provider timed out.",
             ),
             Timeout::FirstByte => (
                 "upstream_first_byte_timeout",
-                "The model provider did not begin to answer in time.",
+                "The model provider did not start its answer in time.",
             ),
             Timeout::Idle => (
                 "upstream_idle_timeout",
-                "The model provider was silent for too long in the middle of its answer.",
+                "The model provider sent nothing for too long in the middle of its answer.",
             ),
             Timeout::Answer => (
                 "upstream_answer_timeout",
-                "The model provider's answer took longer than an answer may.",
+                "The model provider's answer exceeded the time limit for answers.",
             ),
         }
     }
@@ -163,27 +163,28 @@ impl Failure {
             Failure::Short(Shortage::Descriptors) => (
                 503,
                 "descriptors_exhausted",
-                "The gateway has as many connections open as it may, so nothing was sent. Try again later.",
+                "The gateway has reached its limit of open connections, so nothing was sent. Try again later.",
             ),
             Failure::Short(Shortage::Ports) => (
                 503,
                 "ports_exhausted",
-                "The gateway has no port left to reach this model's provider from, so nothing was sent. Try again later.",
+                "The gateway has no local port left for a connection to this model's provider, so nothing was sent. \
+                 Try again later.",
             ),
             Failure::Unfinished => (
                 502,
                 "upstream_stream_unfinished",
-                "The model provider ended the stream before the answer was whole.",
+                "The model provider ended the stream before the answer was complete.",
             ),
             Failure::Untranslatable => (
                 502,
                 "upstream_answer_malformed",
-                "The model provider's answer is not what its API says, so it cannot be translated.",
+                "The model provider's answer does not match its API, so it cannot be translated.",
             ),
             Failure::Reported => (
                 502,
                 "upstream_stream_failed",
-                "The model provider said in the stream that it failed.",
+                "The model provider reported a failure in the stream.",
             ),
             Failure::TimedOut(timeout) => {
                 let (code, message) = timeout.told();
@@ -192,18 +193,18 @@ impl Failure {
             Failure::Unauthorized => (
                 502,
                 "upstream_auth_failed",
-                "The model provider does not accept the gateway's key for this request. Your own key is not concerned.",
+                "The model provider does not accept the gateway's key for this request. Your own key is not the cause.",
             ),
             Failure::Declined { status, .. } => (
                 status,
                 "upstream_declined",
-                "The model's provider turned the request away, and no other one could take it.",
+                "The model's provider refused the request, and no other provider could serve it.",
             ),
             Failure::NoResponses => (
                 400,
                 "provider_without_responses",
-                "The provider of this model has nothing at /responses. Ask whoever runs the gateway to set responses: Translated \
-                 at the provider: then Responses reach it as chat completions.",
+                "The provider of this model has no /responses endpoint. Ask the gateway administrator to set \
+                 responses: Translated for the provider, which sends such requests as chat completions.",
             ),
             Failure::Drained => (503, "draining", "The gateway is shutting down. Try again."),
         };

@@ -188,23 +188,20 @@ impl From<PathError> for Rejection {
             PathError::KeyInQuery => Rejection::new(
                 400,
                 "key_in_query",
-                "A key in the URL ends in the logs of whatever passes it on. Send it in x-goog-api-key, and replace this one.",
+                "A key in the URL ends up in the logs of proxies. Send it in x-goog-api-key, and replace this key.",
             ),
             PathError::Query => Rejection::new(
                 400,
                 "unserved_query",
-                "This query is not served. Only streamGenerateContent has one, ?alt=sse, and the list of models pageSize.",
+                "This query is not served. Only streamGenerateContent accepts ?alt=sse, and only the list of models \
+                 accepts pageSize.",
             ),
             PathError::NotEvents => Rejection::new(
                 400,
                 "unserved_query",
-                "A stream is served as server-sent events alone. Ask for ?alt=sse.",
+                "Streams are served only as server-sent events. Add ?alt=sse to the URL.",
             ),
-            PathError::Model => Rejection::new(
-                400,
-                "invalid_path",
-                "The path names no model where the name of one belongs.",
-            ),
+            PathError::Model => Rejection::new(400, "invalid_path", "The path has no valid model name."),
         }
     }
 }

@@ -61,7 +61,7 @@ impl Keys {
 fn require_graphic(name: &str, value: Option<&str>) -> Result<(), String> {
     match value {
         Some(value) if value.is_empty() || !value.bytes().all(|byte| byte.is_ascii_graphic()) => {
-            Err(format!("its {name} is empty or holds a byte that none has"))
+            Err(format!("its {name} is empty or contains an invalid character"))
         }
         _ => Ok(()),
     }

@@ -127,7 +127,7 @@ const PARAMETERS: [(&str, &str); 4] = [
     ("after", "an id: 1 to 128 letters, digits, - and _"),
     ("limit", "a number from 1 to 10000"),
     ("order", "asc or desc"),
-    ("purpose", "1 to 64 small letters, - and _"),
+    ("purpose", "1 to 64 lowercase letters, - and _"),
 ];
 
 /// Checks a query: each parameter once, and nothing that has to be decoded.
@@ -180,7 +180,7 @@ impl From<&StoredPathError> for Rejection {
         let (code, message) = match error {
             StoredPathError::Id => (
                 "invalid_path",
-                "The id in the path is none: it has 1 to 128 letters, digits, - and _.".into(),
+                "The id in the path is not valid: it must have 1 to 128 letters, digits, - and _.".into(),
             ),
             StoredPathError::Parameter(name) => (
                 "unserved_query",
@@ -188,7 +188,7 @@ impl From<&StoredPathError> for Rejection {
             ),
             StoredPathError::Value(name, must) => (
                 "unserved_query",
-                format!("The parameter {name} stands in the query once, and must be {must}."),
+                format!("The parameter {name} may appear only once, and must be {must}."),
             ),
         };
         Rejection::with_message(400, code, message)

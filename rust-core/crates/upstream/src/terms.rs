@@ -258,17 +258,19 @@ fn payload_bytes(
     let Some(bytes) = most else { return Ok(None) };
     let refuse = |why: &str| {
         Err(Error::Config(format!(
-            "{kind} {name:?} has payloads stored: {why}"
+            "cannot store payloads for {kind} {name:?}: {why}"
         )))
     };
     let Some(payloads) = config.ledger.payloads else {
         return refuse("ledger.payloads is not configured");
     };
     if config.shred_keys.is_none() {
-        return refuse("that needs shred keys, and there is no folder of them");
+        return refuse("this needs shred keys, but no folder of shred keys is configured");
     }
     if bytes > MAX_PAYLOAD || bytes.saturating_mul(2) > payloads.budget_bytes {
-        return refuse("a body may be at most half of the memory of all, and 64 MiB");
+        return refuse(
+            "the limit of one body must be at most half of the memory for all bodies, and at most 64 MiB",
+        );
     }
     Ok(most)
 }

@@ -280,6 +280,8 @@ fn told(near: &mut Hop, mut events: &[u8], step: Step, out: &mut Vec<u8>) -> Res
     }
     match told == step {
         true => Ok(step),
-        false => Err(AnswerError::Malformed("its end was told as none, or none as one")),
+        false => Err(AnswerError::Malformed(
+            "it reports its end too early or not at all",
+        )),
     }
 }

@@ -11,13 +11,13 @@ const MAX_NAME: usize = 253;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BadLine {
     /// It is not of the form that all lines of the file have.
-    #[error("it is not a line of this file")]
+    #[error("it is malformed")]
     Malformed,
     /// It stands behind one that it should stand before, or there twice.
-    #[error("it is not behind the one before in order")]
+    #[error("it does not sort after the line before it")]
     NotSorted,
     /// There is more than is read.
-    #[error("there is more than is read: 1 MiB, 16384 lines, 512 bytes of a line")]
+    #[error("a limit is exceeded: 1 MiB, 16384 lines, or 512 bytes in a line")]
     TooLong,
     /// The file stops in the middle of a line.
     #[error("the file does not end with a line feed")]

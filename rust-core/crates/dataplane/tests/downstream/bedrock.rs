@@ -441,8 +441,8 @@ async fn what_goes_wrong_in_a_stream_is_one_error_of_the_clients_dialect_and_no_
         let first = u32::from_be_bytes(whole[..4].try_into().unwrap()) as usize;
         let thrown = [&whole[..first], &exception, &whole[first..]].concat();
         let cases = [
-            (cut_short, "before the answer was whole"),
-            (&flipped, "not what its API says"),
+            (cut_short, "before the answer was complete"),
+            (&flipped, "does not match its API"),
             (&thrown, "it broke"),
         ];
         // In pieces, and all at once with its end.

@@ -77,7 +77,7 @@ async fn what_goes_wrong_in_a_stream_is_one_error_of_messages_and_no_good_end() 
     let throttled = exception("throttlingException", r#"{"message":"too many tokens"}"#);
     for (frames, told) in [
         ([&begun[..], &said, &throttled].concat(), "too many tokens"),
-        ([&begun[..], &said].concat(), "before the answer was whole"),
+        ([&begun[..], &said].concat(), "before the answer was complete"),
     ] {
         let (_client, answer, exchange) = begin(&mut gateway, PATH, &message(NOVA, true)).await;
         let (body, _, _) = streamed(answer, exchange, &frames, 10_000).await;

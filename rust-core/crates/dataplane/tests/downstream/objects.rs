@@ -245,15 +245,15 @@ async fn a_configuration_with_two_object_providers_or_one_of_another_api_is_refu
     for (change, said) in [
         (
             json!({"name": "second", "objects_of": "acme"}),
-            "another one keeps",
+            "another provider already stores",
         ),
         (
             json!({"name": "second", "type": "anthropic", "objects_of": "globex"}),
-            "only providers of OpenAI",
+            "only OpenAI-compatible providers",
         ),
         (
             json!({"name": "second", "type": "azure_openai", "objects_of": "globex", "azure_api_version": "2024-10-21"}),
-            "only providers of OpenAI",
+            "only OpenAI-compatible providers",
         ),
     ] {
         let error = gateway.try_reload(|config| {

@@ -88,7 +88,7 @@ async fn what_waits_for_reservations_alone_is_told_to_come_back_in_seconds() {
     let wait: u64 = refused.headers["retry-after"].to_str().unwrap().parse().unwrap();
     assert!((1..=5).contains(&wait), "{wait}");
     assert!(
-        message(&refused).contains("reserved by requests under way"),
+        message(&refused).contains("because requests in flight reserve"),
         "{}",
         message(&refused)
     );

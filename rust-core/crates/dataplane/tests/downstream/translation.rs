@@ -290,8 +290,8 @@ async fn a_failure_in_a_translated_stream_is_one_error_of_the_clients_dialect_an
     let first = [START, BLOCK, DELTA].concat();
     for (rest, told) in [
         (vec![overloaded, STOP], "busy"),
-        (vec![BLOCK_STOP], "before the answer was whole"),
-        (vec!["data: {broken\n\n"], "not what its API says"),
+        (vec![BLOCK_STOP], "before the answer was complete"),
+        (vec!["data: {broken\n\n"], "does not match its API"),
     ] {
         let (_client, answer, exchange) = begin(&mut gateway, "/v1/chat/completions", &chat(true)).await;
         let (body, whole, id) = streamed(answer, exchange, &first, &rest).await;

@@ -95,7 +95,7 @@ pub async fn ask<'c>(
     match scored.filter(|_| threshold.is_some_and(|threshold| score >= threshold)) {
         Some(name) if enforced => {
             asked.asking.gateway.observers.metrics.policy_blocked();
-            let reason = "Together with others it finds too much that is suspicious.";
+            let reason = "The total suspicion score of the request reached the policy threshold.";
             Err(asked.denied(Rejection::denied_by_policy(name, reason)))
         }
         Some(_) => {

@@ -29,22 +29,23 @@ const PAUSE: Duration = Duration::from_millis(250);
 const UNKNOWN: Rejection = Rejection::new(
     404,
     "unknown_receipt",
-    "There is no exchange with this id, or it is not yours. The id is what x-request-id said in its answer.",
+    "There is no exchange with this id, or it is not yours. Use the id from the x-request-id header of the answer.",
 );
 const BUSY: Rejection = Rejection::new(
     503,
     "receipts_busy",
-    "As many receipts as may be are being put together. Try again later.",
+    "Too many receipts are being built. Try again later.",
 );
 const UNREADABLE: Rejection = Rejection::new(
     503,
     "receipt_unavailable",
-    "The ledger could not be read for this receipt. Try again later, and tell whoever runs the gateway.",
+    "The ledger could not be read for this receipt. Try again later, and report it to the gateway administrator.",
 );
 const QUERY: Rejection = Rejection::new(
     400,
     "invalid_query",
-    "since is a number of records from 1 on, and origin, which goes with it, the log that it was signed for.",
+    "since must be a number of records of at least 1, and needs origin, the log whose checkpoint covers that many \
+     records.",
 );
 
 /// What a request for a receipt says.

@@ -133,7 +133,7 @@ impl Passage<'_> {
         let mut out = Vec::new();
         if self.answer_head.is_success() {
             if translation.is_streamed() {
-                return Err(failed(AnswerError::Malformed("it is no stream")));
+                return Err(failed(AnswerError::Malformed("it is not a stream")));
             }
             translation.answer(&body, &mut out).map_err(failed)?;
         } else {

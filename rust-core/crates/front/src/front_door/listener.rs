@@ -78,7 +78,7 @@ fn report(error: &io::Error, reported: &mut Option<Instant>) {
     let now = Instant::now();
     if reported.is_none_or(|last| now.duration_since(last) >= REPORT_INTERVAL) {
         *reported = Some(now);
-        eprintln!("proofgate: a connection cannot be accepted, trying on: {error}");
+        eprintln!("proofgate: cannot accept a connection, retrying: {error}");
     }
 }
 

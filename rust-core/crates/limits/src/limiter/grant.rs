@@ -13,7 +13,7 @@ pub(super) const NONE: u32 = u32::MAX;
 /// [`refund`](crate::Limiter::refund). One that is dropped holds its place and its tokens for good, so keep it in
 /// something that gives it back when it is dropped.
 #[derive(Debug)]
-#[must_use = "a grant that does not come back holds its place among the concurrent requests for good"]
+#[must_use = "a grant that is not returned counts as a concurrent request permanently"]
 pub struct Grant {
     pub(super) tenant: u32,
     pub(super) key: u32,

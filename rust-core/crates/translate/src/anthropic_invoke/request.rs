@@ -39,7 +39,7 @@ pub(crate) fn carried(
     {
         return Err(Untranslatable::new(
             name.clone().into_owned(),
-            "This stands in the head of a request, not in its body.",
+            "This belongs in the headers of the request, not in its body.",
         ));
     }
     let mut asked = Asked::default();

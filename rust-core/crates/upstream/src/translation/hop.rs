@@ -151,7 +151,7 @@ impl Hop {
                     Stream::AnthropicRawPredict(anthropic_raw_predict::Stream::new())
                 }
                 Pair::OpenAiGeminiEmbeddings | Pair::GeminiEmbeddings | Pair::AnthropicInvokeTokens => {
-                    return Err(AnswerError::Malformed("it is no stream"));
+                    return Err(AnswerError::Malformed("it is not a stream"));
                 }
             })
         };

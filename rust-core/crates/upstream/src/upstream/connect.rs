@@ -39,7 +39,7 @@ impl Pool {
             Err(_) => {
                 self.names.distrust();
                 match &self.tunnels {
-                    None => self.report(provider, "no connection in time"),
+                    None => self.report(provider, "the connection timed out"),
                     Some(tunnels) => self.report(provider, &tunnels.timed_out()),
                 }
                 Err(ConnectError::TimedOut)
@@ -87,7 +87,7 @@ impl Pool {
         }
         match self.route.http {
             Http::Http2 => Err(io::Error::other(
-                "it does not choose HTTP/2 in TLS (ALPN); set http to Auto or Http1",
+                "it does not negotiate HTTP/2 in TLS (ALPN); set http to Auto or Http1",
             )),
             Http::Auto | Http::Http1 => Ok(UpstreamStream::http1(wire)),
         }
@@ -115,7 +115,7 @@ impl Pool {
     async fn reach_directly(&self) -> io::Result<Socket> {
         let addresses = self.route.egress.admitted(&self.names.addresses().await?);
         if addresses.is_empty() {
-            return Err(io::Error::other("none of its addresses may be reached (egress)"));
+            return Err(io::Error::other("egress allows none of its addresses"));
         }
         connect_to(&addresses, &self.names, &self.sockets).await
     }

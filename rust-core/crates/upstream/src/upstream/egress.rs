@@ -22,7 +22,7 @@ impl Egress {
     pub fn new(allowed: Option<&[String]>) -> Result<Self, String> {
         let range = |text: &String| {
             text.parse()
-                .map_err(|_| format!("egress: {text:?} is no range of addresses"))
+                .map_err(|_| format!("egress: {text:?} is not a range of addresses"))
         };
         let allowed = allowed.map(|ranges| ranges.iter().map(range).collect());
         Ok(Egress {

@@ -186,7 +186,7 @@ impl Names {
 }
 
 fn gone() -> io::Error {
-    io::Error::other("there is no thread that resolves names")
+    io::Error::other("the thread that resolves names has ended")
 }
 
 #[cfg(test)]

@@ -43,12 +43,12 @@ impl Tls {
                 let chain = chain.map_err(|error| format!("clientCertificateFile: {error}"))?;
                 // What the parser says may describe the key.
                 let key = PrivateKeyDer::from_pem_slice(key.as_bytes())
-                    .map_err(|_| "clientKeyFile holds no PEM private key")?;
+                    .map_err(|_| "clientKeyFile contains no PEM private key")?;
                 let config = config.with_client_auth_cert(chain, key);
                 config.map_err(|error| format!("clientCertificateFile: {error}"))?
             }
             (None, None) => config.with_no_client_auth(),
-            _ => return Err("a client certificate and its key go together".into()),
+            _ => return Err("a client certificate and its key must both be set".into()),
         };
         let (http1, http2) = (b"http/1.1".to_vec(), http2::ALPN.to_vec());
         config.alpn_protocols = match http {
@@ -56,8 +56,8 @@ impl Tls {
             Http::Auto => vec![http2, http1],
             Http::Http2 => vec![http2],
         };
-        let server_name =
-            ServerName::try_from(host.to_owned()).map_err(|_| format!("{host:?} is no host name for TLS"))?;
+        let server_name = ServerName::try_from(host.to_owned())
+            .map_err(|_| format!("{host:?} is not a valid host name for TLS"))?;
         Ok(Tls {
             connector: TlsConnector::from(Arc::new(config)),
             server_name,

@@ -49,7 +49,11 @@ impl Proxy {
         } = settings;
         let is_value = |text: &String| text.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic());
         if host.is_empty() || !authorization.iter().all(is_value) {
-            return Err("egress: the proxy has no host, or credentials that no header can hold".into());
+            return Err(
+                "egress: the proxy has no host, or its credentials contain a character that a header cannot \
+                        have"
+                    .into(),
+            );
         }
         Ok(Proxy {
             host: host.clone(),
@@ -135,10 +139,10 @@ impl ProxyFailure {
     /// What a status means here. The proxy's own words may quote what it was sent, so they are not repeated.
     fn meaning(self) -> &'static str {
         match self {
-            ProxyFailure::Credentials => "it does not accept the credentials, or wants some",
-            ProxyFailure::Forbidden => "it does not let this provider be reached",
-            ProxyFailure::ProviderUnreachable => "it does not reach the provider itself",
-            _ => "it opens no tunnel",
+            ProxyFailure::Credentials => "it rejects the credentials, or requires some",
+            ProxyFailure::Forbidden => "it does not allow this provider",
+            ProxyFailure::ProviderUnreachable => "it cannot reach the provider",
+            _ => "it does not open a tunnel",
         }
     }
 }
@@ -176,10 +180,7 @@ impl Tunnels {
             .await
             .map_err(|error| match Shortage::of(&error) {
                 Some(shortage) => shortage.into(),
-                None => self.failed(
-                    ProxyFailure::Unreachable,
-                    &format!("cannot be connected to: {error}"),
-                ),
+                None => self.failed(ProxyFailure::Unreachable, &format!("cannot be reached: {error}")),
             })?;
         self.check(base, provider, egress).await?;
         let (failure, words) = match self.ask(&mut tcp, base).await {
@@ -190,11 +191,11 @@ impl Tunnels {
             }
             Err(error) if error.kind() == io::ErrorKind::InvalidData => (
                 ProxyFailure::BadAnswer,
-                "answers with something that is not HTTP/1".into(),
+                "sends an answer that is not HTTP/1".into(),
             ),
             Err(error) => (
                 ProxyFailure::Unreachable,
-                format!("ends the connection in place of an answer: {error}"),
+                format!("closes the connection without an answer: {error}"),
             ),
         };
         Err(self.failed(failure, &words))
@@ -204,7 +205,7 @@ impl Tunnels {
         // The configuration names it, so no range has to; a machine's metadata it is not.
         let addresses = Egress::default().admitted(&self.names.addresses().await?);
         if addresses.is_empty() {
-            return Err(io::Error::other("no proxy can be at its address"));
+            return Err(io::Error::other("its address is not allowed for a proxy"));
         }
         connect_to(&addresses, &self.names, sockets).await
     }
@@ -215,7 +216,7 @@ impl Tunnels {
         let addresses = match egress.has_ranges() {
             true => provider.addresses().await.map_err(|error| {
                 io::Error::other(format!(
-                    "its name cannot be resolved here, and egress.allow has addresses: {error}"
+                    "egress.allow has addresses, but the provider's name cannot be resolved here: {error}"
                 ))
             })?,
             false if egress::is_name_of_the_machine(&base.host) => Rc::default(),
@@ -225,9 +226,7 @@ impl Tunnels {
             },
         };
         match addresses.is_empty() || egress.admitted(&addresses).len() < addresses.len() {
-            true => Err(io::Error::other(
-                "one of its addresses may not be reached (egress)",
-            )),
+            true => Err(io::Error::other("egress does not allow one of its addresses")),
             false => Ok(()),
         }
     }
@@ -273,7 +272,7 @@ impl Tunnels {
     pub(super) fn timed_out(&self) -> String {
         self.count(ProxyFailure::TimedOut);
         let authority = authority(&self.proxy.host, self.proxy.port);
-        format!("no connection in time through the egress proxy {authority}")
+        format!("the connection through the egress proxy {authority} timed out")
     }
 
     /// Failures since the last call, by their kind.

@@ -20,14 +20,14 @@ use tokio::io::{AsyncWrite, AsyncWriteExt};
 const WRONG_SCHEME: Rejection = Rejection::new(
     400,
     "invalid_scheme",
-    "The :scheme of a request on this connection is https.",
+    "The :scheme of a request on this connection must be https.",
 );
 
 /// What `h2` refuses where there is no request yet, or in the middle of one.
 pub(super) const MALFORMED: Rejection = Rejection::new(
     400,
     "malformed_http2",
-    "The client broke the rules of HTTP/2 (RFC 9113).",
+    "The client violated the HTTP/2 protocol (RFC 9113).",
 );
 
 /// Appends the head of a request to `out`; `ended` says that no body follows it. Returns whether the body behind it is

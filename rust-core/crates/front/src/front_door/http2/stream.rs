@@ -32,7 +32,7 @@ const MEMORY: usize = 64 * 1024;
 const NO_ROOM: Rejection = Rejection::new(
     503,
     "overloaded",
-    "The gateway serves as many requests at a time as it may. Try again later.",
+    "The gateway has reached its limit of concurrent requests. Try again later.",
 );
 
 /// A stream's share of what may be served at a time.

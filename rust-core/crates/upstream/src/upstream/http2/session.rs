@@ -134,7 +134,7 @@ impl Sessions {
         let (requests, mut connection) = settings().handshake(connection).await.map_err(failed)?;
         poll_fn(|context| {
             if let Poll::Ready(ended) = pin!(&mut connection).poll(context) {
-                let gone = io::Error::other("HTTP/2: the provider ended the session at once");
+                let gone = io::Error::other("HTTP/2: the provider closed the session immediately");
                 return Poll::Ready(Err(ended.map_or_else(failed, |()| gone)));
             }
             match connection.max_concurrent_send_streams() {
