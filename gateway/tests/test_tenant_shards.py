@@ -126,7 +126,7 @@ def test_a_refused_shard_is_told_by_its_place_once_and_the_others_go_on(
     ]
     assert subject.worker.tenant_shards[2] == (b"", b"")
     assert subject.worker.tenant_shards[4][0] == KEY.encode()
-    assert "shard 02 of tenants stays as it was: line 1 of keys: it is not a line of this file" in caplog.text
+    assert "shard 02 of tenants stays as it was: line 1 of keys: it is malformed" in caplog.text
     caplog.clear()
     subject.write(2, "keys", "bad line of a tenant\n")
     subject.write(6, "tenants", "a/b gold\n")
