@@ -148,7 +148,7 @@ REFUSALS = (
     "hosted_tool_not_allowed",
     "is not served here",
     "not_translatable",
-    "The provider of this model speaks",
+    "The provider of this model supports",
 )
 
 

@@ -97,7 +97,7 @@ def test_a_denied_request_reaches_nobody_and_its_rule_is_in_the_ledger(folder: P
         records = gateway.records()
     assert status_of(denied) == 403
     assert b'"code":"policy_blocked"' in denied
-    assert b"codename in messages[0] (user)" in denied and b"Leave this message out to go on." in denied
+    assert b"codename in messages[0] (user)" in denied and b"Remove this message to continue." in denied
     assert upstream.requests == []
     rejection = records[-1] if records[-1]["kind"] == "rejection" else records[-2]
     assert rejection["code"] == "policy_blocked"

@@ -92,7 +92,7 @@ def test_a_worker_serves_while_its_signer_is_away_and_is_signed_for_when_it_is_b
             gateway.start_worker()
         before = signed(gateway)
         ask(gateway, 1)
-        gateway.worker.wait_for_line("the ledger is not signed: the signer")
+        gateway.worker.wait_for_line("cannot sign the ledger: the signer")
         ask(gateway, 1)
         assert signed(gateway) == before
         with token(path):

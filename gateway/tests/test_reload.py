@@ -408,7 +408,7 @@ def test_a_change_that_a_busy_worker_withdrew_is_tried_again_and_the_status_name
     def busy(config_json: str) -> None:
         if not refused:
             refused.append("busy")
-            raise failure(_core.ProofgateError, "the order was withdrawn", "busy")
+            raise failure(_core.ProofgateError, "the command was withdrawn", "busy")
         refused.append(subject.reloader.status())
         take(config_json)
 

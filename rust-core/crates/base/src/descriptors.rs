@@ -78,9 +78,9 @@ impl Shortage {
 impl std::fmt::Display for Shortage {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.write_str(match self {
-            Shortage::Descriptors => "the process has no file descriptor left for it (RLIMIT_NOFILE)",
+            Shortage::Descriptors => "the process has no file descriptor left for the connection (RLIMIT_NOFILE)",
             Shortage::Ports => {
-                "the machine has no port left for connections to its address (net.ipv4.ip_local_port_range)"
+                "the machine has no local port left for a connection to the address (net.ipv4.ip_local_port_range)"
             }
         })
     }

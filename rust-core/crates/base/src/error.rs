@@ -24,7 +24,7 @@ pub enum Error {
         source: std::io::Error,
     },
     /// The data-plane thread did not begin with an order in time. The order is withdrawn: nothing has changed.
-    #[error("the data plane is busy: the order was withdrawn, and nothing has changed")]
+    #[error("the data plane is busy: the command was withdrawn, and nothing has changed")]
     Busy,
     /// The call needs a worker that runs.
     #[error("the worker is not running")]

@@ -28,45 +28,48 @@ impl Rejection {
     pub const UNKNOWN_ENDPOINT: Rejection = Rejection::new(
         404,
         "unknown_endpoint",
-        "There is nothing at this path. There are POST /v1/chat/completions, /v1/completions, /v1/responses, \
-         /v1/responses/input_tokens, /v1/embeddings, /v1/moderations, /v1/audio/speech, /v1/audio/transcriptions, /v1/audio/translations, \
-         /v1/images/generations, /v1/images/edits, /v1/images/variations, /v1/messages, /v1/messages/count_tokens and \
-         /v1beta/models/{model}:generateContent, :streamGenerateContent, :countTokens, :embedContent and \
-         :batchEmbedContents, for Claude /model/{model}/invoke and :rawPredict, and GET /v1/models, \
-         /v1beta/models, /v1/usage and /v1/receipts/{id}, and OpenAI's /v1/files and /v1/batches.",
+        "There is no endpoint at this path. The endpoints are POST /v1/chat/completions, /v1/completions, \
+         /v1/responses, /v1/responses/input_tokens, /v1/embeddings, /v1/moderations, /v1/audio/speech, \
+         /v1/audio/transcriptions, /v1/audio/translations, /v1/images/generations, /v1/images/edits, \
+         /v1/images/variations, /v1/messages, /v1/messages/count_tokens and /v1beta/models/{model}:generateContent, \
+         :streamGenerateContent, :countTokens, :embedContent and :batchEmbedContents, for Claude \
+         /model/{model}/invoke and :rawPredict, and GET /v1/models, /v1beta/models, /v1/usage and /v1/receipts/{id}, \
+         and OpenAI's /v1/files and /v1/batches.",
     );
     /// No provider keeps objects for the tenant.
     pub const OBJECTS_NOT_CONFIGURED: Rejection = Rejection::new(
         403,
         "objects_not_configured",
-        "No provider keeps files and batches for this tenant, because whoever has its key sees all of them. Ask whoever runs \
-         the gateway to name the tenant as objectsOf of a provider with a key of its own.",
+        "No provider stores files and batches for this tenant. Ask the gateway administrator to set objectsOf to this \
+         tenant at a provider with a separate key: everyone who uses a key sees all its files and batches.",
     );
     /// What a batch uses would be counted by nobody.
     pub const BATCHES_NOT_LIMITED: Rejection = Rejection::new(
         403,
         "batches_not_limited",
-        "This tenant's limits count tokens or money, and nobody counts what a batch uses. Send the requests one by one.",
+        "This tenant's limits count tokens or money, but the gateway cannot count what a batch uses. Send the \
+         requests one by one.",
     );
     /// Rules have to read answers, and files are not read.
     pub const CONTENT_NOT_INSPECTED: Rejection = Rejection::new(
         403,
         "content_not_inspected",
-        "This tenant's rules have to read what models answer, and the contents of files are not read. Send the requests one by \
-         one.",
+        "This tenant's rules must read the answers of models, but the gateway does not read the contents of files. \
+         Send the requests one by one.",
     );
     /// A body where there is none.
     pub const UNEXPECTED_BODY: Rejection = Rejection::new(
         400,
         "unexpected_body",
-        "This request has a body, and there is nothing for it to say. Send it without.",
+        "This request must not have a body. Send it without one.",
     );
     /// A body has a content coding (RFC 9110 section 15.5.16).
     pub const CONTENT_CODING: Rejection = Rejection {
         status: 415,
         code: "content_coding_not_supported",
         message: Cow::Borrowed(
-            "The body of this request is compressed (Content-Encoding), which is not read here. Send it as it is.",
+            "The body of this request is compressed (Content-Encoding), which is not supported here. Send it \
+             uncompressed.",
         ),
         param: None,
         fields: Fields::NONE,
@@ -75,7 +78,7 @@ impl Rejection {
     pub const BATCH_LINE_TOO_LONG: Rejection = Rejection {
         status: 413,
         code: "batch_line_too_large",
-        message: Cow::Borrowed("It is longer than a request may be (limits.bodyBytes)."),
+        message: Cow::Borrowed("It exceeds the size limit of a request (limits.bodyBytes)."),
         param: Some(Cow::Borrowed("file")),
         fields: Fields::NONE,
     };
@@ -84,7 +87,7 @@ impl Rejection {
         status: 400,
         code: "batch_model_elsewhere",
         message: Cow::Borrowed(
-            "The provider that keeps this tenant's files does not answer for its model. Name another model.",
+            "The provider that stores this tenant's files does not serve its model. Use another model.",
         ),
         param: Some(Cow::Borrowed("model")),
         fields: Fields::NONE,
@@ -94,8 +97,8 @@ impl Rejection {
         status: 400,
         code: "batch_model_renamed",
         message: Cow::Borrowed(
-            "Its model has another name at the provider, and a batch is not changed on its way. Name a model that has the same \
-             name there.",
+            "Its model has a different name at the provider, and the gateway does not change batches. Use a model \
+             that has the same name there.",
         ),
         param: Some(Cow::Borrowed("model")),
         fields: Fields::NONE,
@@ -103,13 +106,13 @@ impl Rejection {
     pub const OVERLOADED: Rejection = Rejection::new(
         503,
         "overloaded",
-        "The gateway holds as many bytes of bodies as it may. Try again later.",
+        "The gateway has reached its memory limit for bodies. Try again later.",
     );
     /// Rules look at the answer, and there is no room to hold it for them.
     pub const ANSWER_OVERLOADED: Rejection = Rejection::new(
         503,
         "overloaded",
-        "The gateway has no room to hold the answer until its rules have seen it. Try again later.",
+        "The gateway has no memory left to hold the answer until its rules have checked it. Try again later.",
     );
     pub const SLOW_REQUEST: Rejection =
         Rejection::new(408, "request_timeout", "The request did not arrive in time.");
@@ -121,20 +124,21 @@ impl Rejection {
     pub const NO_PROVIDER_KEY: Rejection = Rejection::new(
         503,
         "provider_key_missing",
-        "The gateway has no usable key or certificate for this model's provider, so nothing was sent. Ask whoever runs it.",
+        "The gateway has no usable key or certificate for this model's provider, so nothing was sent. Ask the gateway \
+         administrator.",
     );
     pub const PROVIDER_BUSY: Rejection = Rejection::new(
         503,
         "provider_busy",
-        "As many requests as may be are under way at this model's provider. Try again later.",
+        "The concurrency limit of this model's provider is reached. Try again later.",
     );
     /// A budget counts what the model costs, and nobody knows it.
     pub const PRICE_UNKNOWN: Rejection = Rejection {
         status: 503,
         code: "price_unknown",
         message: Cow::Borrowed(
-            "This request counts in a budget, and the gateway knows no price of its model, so nothing was sent. Ask \
-             whoever runs it.",
+            "This request counts against a budget, but the gateway has no price for its model, so nothing was sent. \
+             Ask the gateway administrator.",
         ),
         param: Some(Cow::Borrowed("model")),
         fields: Fields {
@@ -147,9 +151,9 @@ impl Rejection {
         status: 400,
         code: "service_tier_not_priced",
         message: Cow::Borrowed(
-            "This request counts in a budget, and the gateway knows no price of the tier that its service_tier, speed or \
-             inference_geo asks for, so nothing was sent. Leave it out, or ask whoever runs the gateway for a price of it \
-             (prices[].tiers).",
+            "This request counts against a budget, but the gateway has no price for the tier that its service_tier, \
+             speed or inference_geo selects, so nothing was sent. Remove that field, or ask the gateway administrator \
+             to set a price (prices[].tiers).",
         ),
         param: Some(Cow::Borrowed("service_tier")),
         fields: Fields::NONE,
@@ -157,18 +161,18 @@ impl Rejection {
     pub const LEDGER_FULL: Rejection = Rejection::new(
         503,
         "ledger_full",
-        "The ledger has no room to record this request, so it was not forwarded. Try again later.",
+        "The ledger has no space to record this request, so it was not forwarded. Try again later.",
     );
     /// Its tenant wants bodies stored, and they could not be.
     pub const PAYLOADS_UNAVAILABLE: Rejection = Rejection::new(
         503,
         "payloads_unavailable",
-        "The gateway cannot store what this tenant's requests say, so nothing was sent. Try again later.",
+        "The gateway cannot store the contents of this tenant's requests, so nothing was sent. Try again later.",
     );
     pub const NO_SHRED_KEY: Rejection = Rejection::new(
         503,
         "shred_key_missing",
-        "The gateway has no shred key for this tenant, so nothing was sent. Ask whoever runs it.",
+        "The gateway has no shred key for this tenant, so nothing was sent. Ask the gateway administrator.",
     );
     pub const LEDGER_STOPPED: Rejection = Rejection::new(
         503,
@@ -188,20 +192,19 @@ impl Rejection {
     pub fn unserved_dialect(family: Family) -> Rejection {
         let message = match family {
             Family::OpenAi => {
-                "The provider of this model speaks OpenAI's API. It is reached by OpenAI's endpoints and POST \
-                 /v1/messages."
+                "The provider of this model supports OpenAI's API. Use OpenAI's endpoints or POST /v1/messages."
             }
             Family::Anthropic => {
-                "The provider of this model speaks Anthropic's API. It is reached by Anthropic's endpoints, POST \
-                 /v1/chat/completions and POST /v1/responses."
+                "The provider of this model supports Anthropic's API. Use Anthropic's endpoints, POST /v1/chat/completions \
+                 or POST /v1/responses."
             }
             Family::Google => {
-                "The provider of this model speaks Google's API. It is reached by Google's endpoints, POST \
-                 /v1/chat/completions, POST /v1/responses and POST /v1/messages."
+                "The provider of this model supports Google's API. Use Google's endpoints, POST /v1/chat/completions, POST \
+                 /v1/responses or POST /v1/messages."
             }
             Family::Amazon => {
-                "The provider of this model speaks Amazon Bedrock's API. It is reached by POST /v1/chat/completions, POST \
-                 /v1/responses and POST /v1/messages."
+                "The provider of this model supports Amazon Bedrock's API. Use POST /v1/chat/completions, POST \
+                 /v1/responses or POST /v1/messages."
             }
         };
         Rejection::unserved(message)
@@ -210,9 +213,9 @@ impl Rejection {
     /// The same of a provider whose models are spoken to as their publishers are.
     pub fn unserved_at_publisher() -> Rejection {
         Rejection::unserved(
-            "The provider of this model is Vertex AI. Its Claude models are reached by Anthropic's endpoints, all others by \
-             Google's generateContent and countTokens and POST /v1/messages, and all by POST /v1/chat/completions and POST \
-             /v1/responses.",
+            "The provider of this model is Vertex AI. Use POST /v1/chat/completions or POST /v1/responses. Claude \
+             models also have Anthropic's endpoints; all others also have Google's generateContent and countTokens, \
+             and POST /v1/messages.",
         )
     }
 
@@ -230,7 +233,7 @@ impl Rejection {
             ..Rejection::new(
                 400,
                 "token_ids_not_readable",
-                "This tenant's rules have to read what is sent, and numbers of tokens cannot be read. Send the text.",
+                "This tenant's rules must read what is sent, but they cannot read token ids. Send the text.",
             )
         }
     }
@@ -239,8 +242,8 @@ impl Rejection {
     pub fn hosted_tools(kinds: &str) -> Rejection {
         Rejection {
             message: Cow::Owned(format!(
-                "The provider runs these tools itself, and this tenant may not use them: {kinds}. Whoever runs the gateway allows \
-                 them with hostedTools.allow of the tenant's plan."
+                "The provider runs these tools itself, and this tenant may not use them: {kinds}. The gateway \
+                 administrator can allow them with hostedTools.allow of the tenant's plan."
             )),
             param: Some(Cow::Borrowed("tools")),
             ..Rejection::new(403, "hosted_tool_not_allowed", "")
@@ -251,9 +254,9 @@ impl Rejection {
     pub fn tool_not_priced(kind: &str, model: &str) -> Rejection {
         Rejection {
             message: Cow::Owned(format!(
-                "This request counts in a budget, and the gateway knows no price of a call of {kind}, which the provider of {model} \
-                 runs itself, so nothing was sent. Leave the tool out, or ask whoever runs the gateway for a price of it \
-                 (prices[].tools)."
+                "This request counts against a budget, but the gateway has no price for a call of {kind}, which the \
+                 provider of {model} runs itself, so nothing was sent. Remove the tool, or ask the gateway \
+                 administrator to set a price (prices[].tools)."
             )),
             param: Some(Cow::Borrowed("tools")),
             ..Rejection::new(400, "hosted_tool_not_priced", "")
@@ -288,7 +291,7 @@ impl Rejection {
             ..Rejection::new(
                 503,
                 "provider_busy",
-                "The gateway has sent this model's provider as much as it allows for now. Try again later.",
+                "The rate limit for this model's provider is reached. Try again later.",
             )
         }
     }
@@ -302,19 +305,19 @@ impl Rejection {
     pub const FORM_FIELDS_TOO_LARGE: Rejection = Rejection::new(
         400,
         "form_fields_too_large",
-        "The fields of the form that are no files have more than 1 MiB together.",
+        "The form's fields, not counting files, have more than 1 MiB in total.",
     );
     pub const FORM_NOT_TEXT: Rejection = Rejection::new(
         400,
         "invalid_form",
-        "A field of the form is not UTF-8. What is no text must be sent as a file, with a filename.",
+        "A field of the form is not UTF-8. Send binary data as a file, with a filename.",
     );
     /// A file is longer than may be held until the model behind it is known.
     pub const MODEL_BEHIND_FILE: Rejection = Rejection {
         status: 400,
         code: "model_behind_file",
         message: Cow::Borrowed(
-            "The form's model stands behind a file that is longer than the gateway holds. Put model before the file.",
+            "The form's model comes after a file that is larger than the gateway can hold. Put model before the file.",
         ),
         param: Some(Cow::Borrowed("model")),
         fields: Fields::NONE,
@@ -324,7 +327,8 @@ impl Rejection {
         status: 400,
         code: "stream_not_inspected",
         message: Cow::Borrowed(
-            "This tenant's rules have to read the answer, and streams of this endpoint are not read. Ask without stream.",
+            "This tenant's rules must read the answer, but they cannot read streams of this endpoint. Send the \
+             request without stream.",
         ),
         param: Some(Cow::Borrowed("stream")),
         fields: Fields::NONE,
@@ -333,15 +337,16 @@ impl Rejection {
     pub const FORM_NOT_REDACTED: Rejection = Rejection::new(
         403,
         "policy_redaction_impossible",
-        "A rule redacts something in a field of this form, and forms are not changed, so it was denied. Send it without.",
+        "A rule redacts content in a field of this form, but the gateway does not change forms, so the request was \
+         denied. Remove that content.",
     );
 
     /// Rules have made a request of it that nobody can read, and its tools have to be changed.
     pub const TOOLS_NOT_REDACTED: Rejection = Rejection::new(
         403,
         "policy_redaction_impossible",
-        "What the rules made of this request cannot be read again to change its tools, so it was denied. Send it without tools \
-         that the provider runs.",
+        "After redaction the gateway cannot parse this request to change its tools, so it was denied. Send it without \
+         tools that the provider runs.",
     );
 
     /// A form that is none, or that is read differently by different readers.
@@ -380,7 +385,7 @@ impl Rejection {
         };
         let label = scope.label();
         let said = format!(
-            "Denied by the policy rule {rule} in {place} ({label}): {reason} Leave this message out to go on."
+            "Denied by the policy rule {rule} in {place} ({label}): {reason} Remove this message to continue."
         );
         Rejection {
             message: Cow::Owned(said),
@@ -398,9 +403,8 @@ impl Rejection {
     ) -> Rejection {
         let label = scope.label();
         let said = format!(
-            "The model calls {tool}, and this answer is not delivered: {place} ({label}) reads like instructions to the \
-             model, and those may come from whoever wrote that text. \
-             Leave this message out to go on"
+            "The model calls {tool}, and this answer is not delivered: {place} ({label}) reads like instructions to \
+             the model, and may be a prompt injection. Remove this message to continue"
         );
         let (code, said) = match approval {
             None => (
@@ -428,8 +432,8 @@ impl Rejection {
         let label = scope.label();
         Rejection {
             message: Cow::Owned(format!(
-                "{place} ({label}) reads like instructions to the model, and calls of guarded tools could not be refused in the \
-                 answer of a batch. Leave this message or the tools out."
+                "{place} ({label}) reads like instructions to the model, and the gateway cannot refuse calls of \
+                 guarded tools in the answer of a batch. Remove this message or the tools."
             )),
             ..Rejection::new(403, "guarded_tool_refused", "")
         }
@@ -464,7 +468,7 @@ impl Rejection {
     /// Another method than the path knows.
     pub fn method_not_allowed(allow: &'static str) -> Rejection {
         Rejection {
-            message: Cow::Owned(format!("This path knows only {allow}.")),
+            message: Cow::Owned(format!("This path supports only {allow}.")),
             fields: Fields {
                 allow: Some(allow),
                 ..Fields::NONE
@@ -606,8 +610,8 @@ impl Rejection {
         if let Some((calls, field)) = tools.filter(|_| exceeded.is_never()) {
             let field = field.map(|field| format!("{field} and "));
             rejection.message = Cow::Owned(format!(
-                "{}. Its hosted tools may be called {calls} times, and after each call the model reads a whole prompt again, which is \
-                 reserved: {}hostedTools.tokensPerCall of the tenant's plan bound that",
+                "{}. Its hosted tools may be called {calls} times, and each call reserves a whole prompt, because the \
+                 model reads it again: to reserve less, lower {}hostedTools.tokensPerCall of the tenant's plan",
                 rejection.message,
                 field.unwrap_or_default()
             ));
@@ -620,12 +624,12 @@ impl Rejection {
             return rejection;
         }
         let advice = match call.max_tokens {
-            Some(_) => "a lower value reserves less",
-            None => "the request does not name it, and a value reserves as much as it says",
+            Some(_) => "and a lower value reserves less",
+            None => "but the request does not set it",
         };
         Rejection {
             message: Cow::Owned(format!(
-                "{}. {answer} tokens would be reserved for the answer: {field} bounds them, {advice}.",
+                "{}. {answer} tokens would be reserved for the answer: {field} limits them, {advice}.",
                 rejection.message
             )),
             param: Some(Cow::Borrowed(field)),

@@ -136,7 +136,7 @@ pub fn recorded(usage: proofgate_providers::Usage) -> Usage {
 }
 
 /// Workspaces that nobody uses.
-#[expect(clippy::vec_box, reason = "an answer holds its box, and gives back that")]
+#[expect(clippy::vec_box, reason = "an answer owns its box, and returns that box")]
 pub struct Workspaces {
     spare: RefCell<Vec<Box<Workspace>>>,
     budget: Rc<Budget>,

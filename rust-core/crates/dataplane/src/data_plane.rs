@@ -167,7 +167,7 @@ impl DataPlane {
         tokio::select! {
             () = served => {}
             _ = vital.join_next() => {
-                return Err(Error::Ledger("a task that the data plane cannot do without has panicked".into()));
+                return Err(Error::Ledger("a vital task of the data plane has panicked".into()));
             }
         }
         gateway.observers.recorder.settle(FORMER_LOG_ENDS).await;

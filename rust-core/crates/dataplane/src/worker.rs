@@ -206,15 +206,16 @@ impl Worker {
     /// [`Error::Config`] when the text is no token or the provider wants none, never with the token; [`Error::Busy`], when
     /// nothing has changed; [`Error::NotRunning`].
     pub fn set_access_token(&self, provider: &str, token: &str, lifetime: Duration) -> Result<(), Error> {
-        let token = Token::new(token, lifetime)
-            .ok_or_else(|| Error::Config("the access token is empty or holds a byte that none has".into()))?;
+        let token = Token::new(token, lifetime).ok_or_else(|| {
+            Error::Config("the access token is empty or contains an invalid character".into())
+        })?;
         let wanted = reload::give(&self.running()?.orders, |done| {
             Order::UseToken(provider.to_owned(), token, done)
         })?;
         match wanted {
             true => Ok(()),
             false => Err(Error::Config(format!(
-                "provider {provider:?} wants no access token"
+                "provider {provider:?} does not use access tokens"
             ))),
         }
     }
@@ -238,13 +239,13 @@ impl Worker {
         let fail = |message: &str| Error::Config(format!("provider {provider:?}: {message}"));
         let keys = Keys::new(&keys).map_err(|message| fail(&message))?;
         let keys = keys.for_the_next(lifetime);
-        let keys = keys.ok_or_else(|| fail("its credentials end in no time that there is"))?;
+        let keys = keys.ok_or_else(|| fail("the lifetime of its credentials is out of range"))?;
         let taken = reload::give(&self.running()?.orders, |done| {
             Order::UseKeys(provider.to_owned(), keys, done)
         })?;
         match taken {
             true => Ok(()),
-            false => Err(fail("it takes no temporary credentials")),
+            false => Err(fail("it does not accept temporary credentials")),
         }
     }
 
@@ -280,7 +281,7 @@ impl Worker {
     /// [`Error::NotRunning`]; [`Error::Config`] when there is no such signal.
     pub fn telemetry_lost(&self, signal: &str, count: u64) -> Result<(), Error> {
         let known = Signal::ALL.into_iter().find(|known| known.as_str() == signal);
-        let known = known.ok_or_else(|| Error::Config(format!("there is no signal {signal:?}")))?;
+        let known = known.ok_or_else(|| Error::Config(format!("unknown signal {signal:?}")))?;
         self.running()?.metrics.telemetry_lost(known, count);
         Ok(())
     }
@@ -302,11 +303,11 @@ impl Worker {
     pub fn start(&self) -> Result<(), Error> {
         let mut running = lock(&self.running);
         if running.is_some() {
-            return Err(Error::Config("the worker was started already".into()));
+            return Err(Error::Config("the worker has already started".into()));
         }
         let config = &self.config();
         let blueprint = lock(&self.blueprint).take();
-        let blueprint = blueprint.ok_or_else(|| Error::Config("the worker was started already".into()))?;
+        let blueprint = blueprint.ok_or_else(|| Error::Config("the worker has already started".into()))?;
         let listener = bind(&config.listen)?;
         let address = listener
             .local_addr()

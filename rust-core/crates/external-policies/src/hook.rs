@@ -115,7 +115,9 @@ impl Hooks {
         let find = |name: &String| {
             let hook = self.0.iter().find(|hook| hook.config.name == *name);
             hook.cloned().ok_or_else(|| {
-                Error::Config(format!("{kind} {of:?} names policy {name:?}, which is not there"))
+                Error::Config(format!(
+                    "{kind} {of:?} refers to policy {name:?}, which does not exist"
+                ))
             })
         };
         names.iter().map(find).collect()
@@ -133,7 +135,7 @@ impl Hooks {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .take();
-        let taken = || Error::Config(format!("the queue of policy {name:?} was taken"));
+        let taken = || Error::Config(format!("the queue of policy {name:?} is already in use"));
         receiver.map(PolicyQueue::new).ok_or_else(taken)
     }
 }

@@ -51,7 +51,7 @@ impl Collector for HooksInService {
         }
         let mut verdicts = encoder.encode_descriptor(
             "python_policy_verdicts",
-            "Verdicts of policies outside of the data plane",
+            "Verdicts of external policies",
             None,
             MetricType::Counter,
         )?;
@@ -62,7 +62,7 @@ impl Collector for HooksInService {
         }
         let mut failures = encoder.encode_descriptor(
             "python_policy_failures",
-            "Requests that got no verdict of such a policy, by reason",
+            "Requests without a verdict of an external policy, by reason",
             None,
             MetricType::Counter,
         )?;
@@ -74,7 +74,7 @@ impl Collector for HooksInService {
         }
         let mut waits = encoder.encode_descriptor(
             "python_policy_wait",
-            "How long requests waited for such a policy, unless its breaker was open",
+            "How long requests waited for an external policy, unless its breaker was open",
             Some(&Unit::Seconds),
             MetricType::Histogram,
         )?;
@@ -83,7 +83,7 @@ impl Collector for HooksInService {
         }
         let mut queue = encoder.encode_descriptor(
             "python_policy_queue",
-            "Requests in the queue of such a policy",
+            "Requests in the queue of an external policy",
             None,
             MetricType::Gauge,
         )?;
@@ -93,7 +93,7 @@ impl Collector for HooksInService {
         }
         let mut breaker = encoder.encode_descriptor(
             "python_policy_breaker_open",
-            "Whether such a policy has failed so often that it is not asked for a while",
+            "Whether the breaker of an external policy is open because it failed too often",
             None,
             MetricType::Gauge,
         )?;

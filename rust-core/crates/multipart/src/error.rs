@@ -8,16 +8,16 @@ pub enum MultipartError {
     #[error("The boundary must be 1 to 70 letters, digits or characters of '+_-.()/:=?, without spaces.")]
     Boundary,
     /// Something stands before the first boundary.
-    #[error("Something stands before the first boundary of the form.")]
+    #[error("The form has data before its first boundary.")]
     Preamble,
     /// Something stands behind the last boundary.
-    #[error("Something stands behind the last boundary of the form.")]
+    #[error("The form has data after its last boundary.")]
     Epilogue,
     /// Between a boundary and the end of its line stands something, or the line does not end in CRLF.
     #[error("A boundary of the form must be followed by CRLF, or by -- and the end.")]
     BoundaryLine,
     /// The boundary stands behind a line break that is not CRLF, or where no part has ended.
-    #[error("The form's boundary stands where only some readers would take it for one.")]
+    #[error("The form contains its boundary in a place where only some parsers recognize it.")]
     StrayBoundary,
     /// The body ended before its last boundary.
     #[error("The form ends before its last boundary.")]
@@ -26,15 +26,15 @@ pub enum MultipartError {
     #[error("The form has more than 256 parts.")]
     TooManyParts,
     /// The head of a part is longer than [`MOST_HEAD_BYTES`](crate::MOST_HEAD_BYTES).
-    #[error("The head of one of the form's parts is longer than 4096 bytes.")]
+    #[error("The headers of a part of the form are longer than 4096 bytes.")]
     HeadTooLong,
     /// A line of a part's head is no header field, is folded, or does not end in CRLF.
-    #[error("The head of one of the form's parts has a line that is no header field.")]
+    #[error("A header line in a part of the form is malformed.")]
     HeadLine,
     /// The head of a part has another field than `Content-Disposition`, `Content-Type`, `Content-Length` and a
     /// `Content-Transfer-Encoding` that changes nothing, or one of them twice.
     #[error(
-        "A part of a form has Content-Disposition, once, and may have Content-Type, Content-Length and an identity Content-Transfer-Encoding; nothing else is taken."
+        "A part of a form must have one Content-Disposition, and may have Content-Type, Content-Length and an identity Content-Transfer-Encoding; no other header is accepted."
     )]
     HeadField,
     /// A part's `Content-Length` is no number, or not that of its content.
@@ -42,7 +42,7 @@ pub enum MultipartError {
     PartLength,
     /// `Content-Disposition` is missing, or is not `form-data` with a `name` and at most a `filename`.
     #[error(
-        "A part's Content-Disposition must be form-data; name=\"...\", for a file followed by filename=\"...\"; filename* is not taken."
+        "A part's Content-Disposition must be form-data; name=\"...\", followed by filename=\"...\" for a file; filename* is not accepted."
     )]
     Disposition,
     /// A name has a character that is read differently.
@@ -53,7 +53,7 @@ pub enum MultipartError {
     FileName,
     /// The `Content-Type` of a part is none, is that of a form in the form, or one of a file for what is no file.
     #[error(
-        "A part's Content-Type is not taken: a field is text/plain or application/json in UTF-8, a file anything but multipart."
+        "A part's Content-Type is not accepted: a field must be text/plain or application/json in UTF-8, and a file must not be multipart."
     )]
     PartType,
 }

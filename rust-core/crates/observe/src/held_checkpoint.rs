@@ -45,7 +45,7 @@ impl HeldCheckpoint {
             Ok(Some(held))
         } else {
             Err(failed(format!(
-                "it is of {}, and this is shard {own}",
+                "it belongs to {}, but this is shard {own}",
                 held.origin
             )))
         }

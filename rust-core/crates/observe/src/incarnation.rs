@@ -111,18 +111,18 @@ pub fn storage() -> Arc<dyn Storage> {
 fn tell(begun: &StartedLog) {
     if begun.given_back > 0 {
         let bytes = begun.given_back;
-        eprintln!("proofgate: a worker that was killed had prepared {bytes} bytes of log: given back");
+        eprintln!("proofgate: released {bytes} bytes of log space that a killed worker had prepared");
     }
     if let Some(name) = begun.passed_over {
         eprintln!(
-            "proofgate: {name} on the ledger's volume is named for a time to come, and no checkpoint is signed for it: it is \
-             no log, and is passed over"
+            "proofgate: {name} on the ledger's volume has a time in the future in its name, and no signed checkpoint: \
+             it is not a log, and is ignored"
         );
     }
     let Some(found) = &begun.recovered else { return };
     if let Some(missing) = found.missing {
         eprintln!(
-            "proofgate: the log of {} continues that of {}, which is not there: moved away, or removed",
+            "proofgate: the log of {} continues that of {}, which is missing: it was moved or removed",
             missing.named_by, missing.incarnation
         );
     }
@@ -138,7 +138,7 @@ fn tell(begun: &StartedLog) {
         }
         if left.lost > 0 {
             eprintln!(
-                "proofgate: {} records that were written behind record {} of {} are gone: the machine lost them",
+                "proofgate: {} records that were written after record {} of {} are missing: the machine lost them",
                 left.lost, left.size, left.incarnation
             );
         }

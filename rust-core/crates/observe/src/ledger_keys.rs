@@ -29,7 +29,7 @@ impl LedgerKeys {
             read.map_err(|error| Error::Config(format!("ledger signing key: {error}")))?;
         if signing.name() != config.name {
             return Err(Error::Config(format!(
-                "the ledger is named {:?} and its signing key is for {:?}",
+                "the ledger is named {:?}, but its signing key is for {:?}",
                 config.name,
                 signing.name()
             )));

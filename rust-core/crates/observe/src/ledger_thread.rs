@@ -205,7 +205,7 @@ impl LedgerThread {
 
     /// Without another log this one goes on; one is still asked for.
     fn not_made(&self, error: &dyn std::fmt::Display) -> State {
-        eprintln!("proofgate: the next log could not be made, this one goes on: {error}");
+        eprintln!("proofgate: cannot create the next log, continuing with this one: {error}");
         self.rotation.desk.ask();
         State::Idle(Instant::now() + NOT_MADE)
     }
@@ -314,7 +314,7 @@ impl LedgerThread {
         if let Some(held) = &self.held
             && let Err(error) = held.keep(note)
         {
-            eprintln!("proofgate: the checkpoint could not be kept outside the ledger: {error}");
+            eprintln!("proofgate: cannot store the checkpoint outside the ledger: {error}");
         }
     }
 }
@@ -322,7 +322,7 @@ impl LedgerThread {
 /// Tells that there is no signature; for how long not to ask for one again.
 fn away(error: &dyn std::fmt::Display) -> Duration {
     eprintln!(
-        "proofgate: the ledger is not signed: {error}; asking again in {} seconds",
+        "proofgate: cannot sign the ledger: {error}; retrying in {} seconds",
         SIGNER_AWAY.as_secs()
     );
     SIGNER_AWAY

@@ -242,33 +242,33 @@ impl Metrics {
         );
         registry.register(
             "exchanges_in_flight",
-            "Exchanges admitted and not ended",
+            "Admitted exchanges that have not ended",
             m.in_flight.clone(),
         );
         registry.register(
             "tenant_shards_tenants",
-            "Tenants in the shards of tenants",
+            "Tenants in tenant shards",
             m.shard_tenants.clone(),
         );
         registry.register(
             "tenant_shards_keys",
-            "API keys in the shards of tenants",
+            "API keys in tenant shards",
             m.shard_keys.clone(),
         );
         registry.register(
             "tenant_shards_keys_well_known",
-            "API keys in the shards of tenants that let nobody in, because everybody can guess them",
+            "API keys in tenant shards that are not accepted because everybody can guess them",
             m.shard_keys_well_known.clone(),
         );
         registry.register(
             "tenant_shards_refused",
-            "Shards of tenants whose newest files are refused: what they held before is in force",
+            "Tenant shards whose newest files are refused: their previous content stays in force",
             m.shards_refused.clone(),
         );
         registry.register("connections", "Open client connections", m.connections.clone());
         registry.register(
             "buffered_bytes",
-            "Bytes of memory that bodies and held answers take out of limits.bufferedBytes",
+            "Bytes of limits.bufferedBytes that bodies and held answers use",
             m.buffered_bytes.clone(),
         );
         registry.register(
@@ -278,12 +278,12 @@ impl Metrics {
         );
         registry.register(
             "connection_panics",
-            "Connections that ended by a panic; each cost only itself",
+            "Connections that ended with a panic; no other connection is affected",
             m.connection_panics.clone(),
         );
         registry.register(
             "accept_failures",
-            "Client connections that the system refused to hand over, mostly for want of file descriptors",
+            "Client connections that the system could not accept, mostly for lack of file descriptors",
             m.accept_failures.clone(),
         );
         registry.register(
@@ -293,7 +293,7 @@ impl Metrics {
         );
         registry.register(
             "descriptors",
-            "File descriptors of the process: its limit, what is kept back, and what connections may take of it",
+            "File descriptors of the process: its limit, the reserve, and what connections may use",
             m.descriptors.clone(),
         );
         registry.register(
@@ -318,7 +318,7 @@ impl Metrics {
         );
         registry.register(
             "clock_lead_seconds",
-            "By how much the time of records and limits is ahead of the system's clock, which was set back",
+            "How far the time of records and limits is ahead of the system's clock after it was set back",
             m.clock_lead.clone(),
         );
         registry.register(
@@ -338,22 +338,22 @@ impl Metrics {
         );
         registry.register(
             "policy_flags",
-            "Requests and responses with messages whose score the policy flags, once for each kind of message",
+            "Requests and responses with messages that the policy flags by their score, once for each kind of message",
             flags_family,
         );
         registry.register(
             "guarded_tool_calls",
-            "Answers with a call of a guarded tool after a flagged text of a tool, by what became of it",
+            "Answers that call a guarded tool after a flagged text of a tool, by verdict",
             guarded_family,
         );
         registry.register(
             "requests_waiting_for_limits",
-            "Requests that wait for what others of their tenant have reserved",
+            "Requests that wait for reservations of other requests of their tenant to end",
             m.waiting.clone(),
         );
         registry.register(
             "limit_refusals",
-            "Requests that a limit turned away",
+            "Requests that a limit refused",
             m.limit_refusals.clone(),
         );
         registry.register(
@@ -373,49 +373,50 @@ impl Metrics {
         );
         registry.register(
             "ledger_records_lost",
-            "Records of the predecessor that this worker found gone when it started",
+            "Records of the predecessor that were missing when this worker started",
             m.records_lost.clone(),
         );
         registry.register_with_unit(
             "ledger_checkpoint_timestamp",
-            "When the newest checkpoint was signed",
+            "Time at which the newest checkpoint was signed",
             Unit::Seconds,
             m.checkpoint_timestamp.clone(),
         );
         registry.register_with_unit(
             "ledger_checkpoint_interval",
-            "Between two checkpoints while records come",
+            "Time between two checkpoints while records are written",
             Unit::Seconds,
             m.checkpoint_interval.clone(),
         );
         registry.register(
             "ledger_predecessor_missing",
-            "Whether the log that the predecessor of this worker's first one names was not there when it started",
+            "Whether the log before the predecessor of this worker's first log was missing when the worker started",
             m.predecessor_missing.clone(),
         );
         registry.register(
             "provider_failures",
-            "Attempts at a provider that came to no answer, to one that was not taken or to a part of one, by what came of them",
+            "Attempts at a provider without an answer, with a partial answer, or with an answer that was not used, by failure",
             m.provider_failures.clone(),
         );
         registry.register(
             "provider_refusals",
-            "Answers by which a provider refused the gateway's key or a model to it, by HTTP status; the log has their words",
+            "Answers in which a provider refused the gateway's key or a model, by HTTP status; the log has their text",
             m.provider_refusals.clone(),
         );
         registry.register(
             "egress_proxy_failures",
-            "Connections to a provider that the egress proxy did not make, by what came of them",
+            "Connections to a provider that failed at the egress proxy, by failure",
             m.proxy_failures.clone(),
         );
         registry.register(
             "provider_paused",
-            "Whether a provider, or one of its models, is passed over where a model has another one, because it failed or asked for that",
+            "Whether a provider, or one of its models, is skipped while a model has another target, because it failed \
+             or asked for a pause",
             m.providers_paused.clone(),
         );
         registry.register(
             "provider_idle_connections",
-            "Connections to a provider that wait for a request",
+            "Idle connections to a provider",
             m.idle_connections.clone(),
         );
         registry.register(
@@ -423,7 +424,11 @@ impl Metrics {
             "Lines of the access log, traces of exchanges, and exports of metrics that were lost",
             dropped_family,
         );
-        registry.register("ready", "Whether the worker wants traffic", m.ready.clone());
+        registry.register(
+            "ready",
+            "Whether the worker is ready for traffic",
+            m.ready.clone(),
+        );
         registry.register_collector(Box::new(Arc::clone(&m.traffic)));
         registry.register_collector(Box::new(Arc::clone(&m.latencies)));
         registry.register_collector(Box::new(hooks.clone()));

@@ -336,9 +336,7 @@ impl Recorder {
             let mut writes = 1;
             while let Err(error) = self.flush() {
                 if writes == WAITED_FOR {
-                    eprintln!(
-                        "proofgate: exchanges are refused until there is space for the ledger: {error}"
-                    );
+                    eprintln!("proofgate: refusing exchanges until the ledger has disk space: {error}");
                     self.no_space.set(true);
                     self.wake();
                 }
@@ -346,7 +344,7 @@ impl Recorder {
                 tokio::time::sleep(WRITTEN_AGAIN).await;
             }
             if self.no_space.take() && !self.has_stopped() {
-                eprintln!("proofgate: there is space for the ledger again");
+                eprintln!("proofgate: the ledger has disk space again");
             }
         }
     }

@@ -10,7 +10,7 @@ pub enum DecimalError {
     #[error("has more than {0} decimal places")]
     TooFine(u32),
     /// Larger than any price is.
-    #[error("is larger than a price may be")]
+    #[error("is larger than the maximum price")]
     TooLarge,
 }
 

@@ -111,14 +111,14 @@ pub enum PriceError {
         model: String,
     },
     /// A `*` that is not at its end, or no name at all.
-    #[error("the price of {model:?}: a name may end in one *, and has none elsewhere")]
+    #[error("the price of {model:?}: the name must not be empty, and may have only one *, at its end")]
     Pattern {
         /// The model's name there.
         model: String,
     },
     /// Prices of long prompts that are not ordered, or that stand where none can.
     #[error(
-        "the price of {model:?}: above has promptTokens once for each length, the shortest first, and is not nested"
+        "the price of {model:?}: above must have ascending promptTokens without repetition, and must not be nested"
     )]
     Above {
         /// The model's name there.

@@ -19,7 +19,7 @@ impl Collector for Profiler {
         }
         let mut family = encoder.encode_descriptor(
             "stage",
-            "Time of each stage of an exchange, and of what crosses threads.",
+            "Time of each stage of an exchange, and of work that crosses threads.",
             Some(&Unit::Seconds),
             MetricType::Histogram,
         )?;

@@ -8,7 +8,7 @@ use crate::stage::Stage;
 const MOST_SPARE: usize = 1024;
 
 thread_local! {
-    #[expect(clippy::vec_box, reason = "a span holds its box, and gives back that")]
+    #[expect(clippy::vec_box, reason = "a span owns its box, and returns that box")]
     static SPARE: RefCell<Vec<Box<Laps>>> = const { RefCell::new(Vec::new()) };
 }
 

@@ -75,7 +75,7 @@ fn a_histogram_is_cumulative_and_in_seconds() {
         profiler.record(Interval::LoopLag, Duration::from_micros(microseconds));
     }
     let text = exposition(&profiler);
-    let start = "# HELP proofgate_stage_seconds Time of each stage of an exchange, and of what crosses threads.\n\
+    let start = "# HELP proofgate_stage_seconds Time of each stage of an exchange, and of work that crosses threads.\n\
                  # TYPE proofgate_stage_seconds histogram\n\
                  # UNIT proofgate_stage_seconds seconds\n";
     assert!(text.starts_with(start), "{text}");

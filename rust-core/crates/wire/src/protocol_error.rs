@@ -23,19 +23,19 @@ pub enum ProtocolError {
     #[error("the request body is larger than this gateway accepts")]
     BodyTooLarge,
     /// Expect asks for something other than `100-continue`, or is given twice (RFC 9110 section 10.1.1).
-    #[error("the only expectation that this gateway meets is 100-continue")]
+    #[error("the only expectation that this gateway supports is 100-continue")]
     UnknownExpectation,
     /// An empty line stands before the start line (RFC 9112 section 2.2 lets a server skip it; we do not).
-    #[error("an empty line stands before the start line")]
+    #[error("an empty line precedes the start line")]
     LeadingEmptyLine,
     /// LF without CR (RFC 9112 section 2.2).
-    #[error("a line ends with LF alone; lines end with CRLF")]
+    #[error("a line ends with LF alone; lines must end with CRLF")]
     BareLineFeed,
     /// CR without LF (RFC 9112 section 2.2).
     #[error("a CR is not followed by LF")]
     BareCarriageReturn,
     /// NUL, another control byte, or DEL; only HTAB is allowed, in values (RFC 9110 section 5.5).
-    #[error("the message head holds a control byte")]
+    #[error("the message head contains a control byte")]
     ControlByte,
     /// The bytes given are not exactly one complete head.
     #[error("the message head is incomplete")]
@@ -52,22 +52,22 @@ pub enum ProtocolError {
     /// An Upgrade field that asks for a WebSocket, without which its request says nothing. Every other offer is ignored
     /// (RFC 9110 section 7.8).
     #[error(
-        "this gateway speaks no WebSocket; send the request by POST, and read its answer as server-sent events"
+        "this gateway does not support WebSocket; send the request by POST, and read its answer as server-sent events"
     )]
     WebSocketRequested,
     /// The version is not exactly `HTTP/1.1`.
-    #[error("the only version that this gateway speaks on this connection is HTTP/1.1")]
+    #[error("the only version that this gateway accepts on this connection is HTTP/1.1")]
     UnsupportedVersion,
     /// The target holds a byte that no URL holds unescaped, or a malformed or NUL escape (RFC 9112 section
     /// 3.2, RFC 3986 section 3).
-    #[error("the request target holds a byte or an escape that is not allowed there")]
+    #[error("the request target contains a byte or an escape that is not allowed there")]
     InvalidTarget,
     /// The target is in authority or asterisk form, or in absolute form with a scheme other than http or
     /// https.
     #[error("the request target is neither a path nor an http(s) URL")]
     UnsupportedTargetForm,
     /// The authority of an absolute target is not the Host (RFC 9112 section 3.2.2 prefers it; we refuse).
-    #[error("the request target names another host than the Host header")]
+    #[error("the host in the request target differs from the Host header")]
     TargetContradictsHost,
     /// No Host header (RFC 9112 section 3.2).
     #[error("the Host header is missing")]
@@ -76,24 +76,24 @@ pub enum ProtocolError {
     #[error("the Host header is given more than once")]
     DuplicateHost,
     /// The Host value is not one `uri-host [":" port]` (RFC 9110 section 7.2).
-    #[error("the Host header is not one host with an optional port")]
+    #[error("the Host header must be one host with an optional port")]
     InvalidHost,
     /// A field name is empty or not a token (RFC 9110 section 5.1).
     #[error("a header name is not a token")]
     InvalidHeaderName,
     /// Whitespace stands between a field name and its colon (RFC 9112 section 5.1).
-    #[error("whitespace stands between a header name and its colon")]
+    #[error("there is whitespace between a header name and its colon")]
     SpaceBeforeColon,
     /// A line starts with whitespace: obsolete line folding (RFC 9112 section 5.2).
     #[error("a header line is folded or starts with whitespace")]
     FoldedHeader,
     /// A field value holds a byte that is not allowed there (RFC 9110 section 5.5), or a framing field a tab:
     /// RFC 9110 section 5.6.3 allows tabs around a value, but some parsers take them for a part of it.
-    #[error("a header value holds a byte that is not allowed there")]
+    #[error("a header value contains a byte that is not allowed there")]
     InvalidHeaderValue,
     /// A field name is that of a framing or security field with other punctuation for `-`; some servers read
     /// the two as one.
-    #[error("a header name imitates a framing or security header with other punctuation")]
+    #[error("a header name differs from a framing or security header only in punctuation")]
     ImitatedHeader,
     /// A field that decides who asks or what the body is, is given more than once (RFC 9110 section 5.3).
     #[error("a header that may be given once is given more than once")]
@@ -108,7 +108,7 @@ pub enum ProtocolError {
     #[error("Content-Length is not a plain decimal number")]
     InvalidContentLength,
     /// Transfer-Encoding is anything but exactly one `chunked` (RFC 9112 section 6.1).
-    #[error("the only transfer coding that this gateway accepts is a single chunked")]
+    #[error("the only transfer coding that this gateway accepts is chunked, given once")]
     InvalidTransferEncoding,
     /// GET, HEAD or TRACE with a body; or a 1xx or 204 response with one (RFC 9112 section 6.3, rule 1).
     #[error("this message must not have a body")]
@@ -127,14 +127,14 @@ pub enum ProtocolError {
     #[error("chunk extensions are not accepted")]
     ChunkExtension,
     /// Chunk data is not followed by CRLF (RFC 9112 section 7.1).
-    #[error("chunk data does not end where its size says")]
+    #[error("chunk data does not match the chunk size")]
     InvalidChunkEnd,
     /// A trailer field is malformed (RFC 9112 section 7.1.2).
     #[error("a trailer field is malformed")]
     InvalidTrailer,
     /// A trailer field names a framing, connection or security field (RFC 9110 section 6.5.1); some parsers
     /// obey them even there.
-    #[error("a trailer field is one that must not be sent in a trailer")]
+    #[error("the trailer has a field that is not allowed in a trailer")]
     ForbiddenTrailer,
     /// The trailer section exceeds [`crate::Limits::head_bytes`] or [`crate::Limits::headers`].
     #[error("the trailer section is larger than this gateway accepts")]

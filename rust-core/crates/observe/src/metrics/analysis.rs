@@ -104,32 +104,33 @@ impl AnalysisMetrics {
         );
         registry.register(
             "analysis_answers_unreadable",
-            "Answers that could not be read, or were no streams and larger than analysis.maxAnswerBytes",
+            "Answers that could not be read, or were not streamed and larger than analysis.maxAnswerBytes",
             m.unreadable.clone(),
         );
         registry.register(
             "analysis_lost",
-            "Answers that were not analysed for want of memory or time or by a panic, and findings that the ledger had no room for",
+            "Answers that were not analysed for lack of memory or time or because of a panic, and findings that the \
+             ledger had no space for",
             lost_family,
         );
         registry.register(
             "analysis_windows",
-            "Windows of answers that are full",
+            "Complete windows of answers",
             m.windows.clone(),
         );
         registry.register(
             "analysis_pairs",
-            "Pairs of tenant and model that are followed",
+            "Pairs of tenant and model that are tracked",
             m.pairs.clone(),
         );
         registry.register(
             "analysis_pairs_forgotten",
-            "Pairs of tenant and model that were forgotten for others",
+            "Pairs of tenant and model that were dropped to track others",
             m.forgotten.clone(),
         );
         registry.register(
             "analysis_findings",
-            "What the analysis of answers found: a feature of a window that differs, or an answer that repeats itself",
+            "Findings of the analysis of answers: a feature of a window that differs, or an answer that repeats itself",
             m.findings.clone(),
         );
         registry.register(

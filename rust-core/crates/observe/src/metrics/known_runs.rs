@@ -37,22 +37,22 @@ impl KnownRunMetrics {
         let [runs, text_bytes] = families;
         registry.register(
             "prefix_verdicts",
-            "Messages, or runs of them, that were looked up among those already scanned, by whether they were there",
+            "Lookups of messages, or runs of messages, among those already scanned, by result",
             runs,
         );
         registry.register(
             "prefix_verdict_text_bytes",
-            "Bytes of their text: of hits not scanned again",
+            "Bytes of text in these lookups, by result; the text of a hit is not scanned again",
             text_bytes,
         );
         registry.register(
             "prefix_verdict_memory_bytes",
-            "Bytes of memory that what was found in scanned messages takes out of limits.bufferedBytes",
+            "Bytes of limits.bufferedBytes that the findings in scanned messages use",
             metrics.memory_bytes.clone(),
         );
         registry.register(
             "prefix_verdict_evictions",
-            "Scanned messages that were forgotten because newer ones needed the room",
+            "Scanned messages that were evicted for newer ones",
             metrics.evictions.clone(),
         );
         metrics

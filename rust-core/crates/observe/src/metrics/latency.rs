@@ -45,7 +45,7 @@ impl Collector for Latencies {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let mut durations = encoder.encode_descriptor(
             "request_duration",
-            "From a request's head to the end of its answer, of every admitted exchange, by whether a stream was asked for and how it ended",
+            "Time from a request's head to the end of its answer for every admitted exchange, by streaming and outcome",
             Some(&Unit::Seconds),
             MetricType::Histogram,
         )?;
@@ -60,7 +60,8 @@ impl Collector for Latencies {
         }
         let mut first_bytes = encoder.encode_descriptor(
             "time_to_first_byte",
-            "From a request's head to the first byte of its provider's answer that may go to the client, by whether a stream was asked for",
+            "Time from a request's head to the first byte of its provider's answer that may go to the client, by \
+             streaming",
             Some(&Unit::Seconds),
             MetricType::Histogram,
         )?;

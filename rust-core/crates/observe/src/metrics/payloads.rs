@@ -53,22 +53,22 @@ impl PayloadMetrics {
         );
         registry.register(
             "payload_queued_bytes",
-            "Bytes of memory that copies of bodies to be stored take",
+            "Bytes of memory that copies of bodies to be stored use",
             m.queued_bytes.clone(),
         );
         registry.register(
             "payload_refusals",
-            "Requests refused because what they say could not have been stored",
+            "Requests refused because their contents could not be stored",
             m.refusals.clone(),
         );
         registry.register(
             "payload_writer_failed",
-            "Whether payloads are not stored any more because writing them failed",
+            "Whether payload storage has stopped because a write failed",
             m.failed.clone(),
         );
         registry.register(
             "payloads_not_stored",
-            "Bodies of admitted exchanges that were to be stored and are not, by what their completion says",
+            "Bodies of admitted exchanges that should have been stored and were not, by the reason in their completion",
             family,
         );
         metrics

@@ -16,7 +16,7 @@ impl Collector for PublishedSeries {
         let Listed { series, latencies } = self.list();
         let mut requests = encoder.encode_descriptor(
             "requests",
-            "Requests of known tenants, by how they ended; without a model when it was not known",
+            "Requests of known tenants, by outcome; without a model if it was not known",
             None,
             MetricType::Counter,
         )?;
@@ -51,7 +51,7 @@ impl Collector for PublishedSeries {
         let dollars = Unit::Other("dollars".into());
         let mut cost = encoder.encode_descriptor(
             "cost",
-            "What exchanges cost at the configured prices, where their usage and a price are known",
+            "Cost of exchanges at the configured prices, if their usage and a price are known",
             Some(&dollars),
             MetricType::Counter,
         )?;
@@ -60,7 +60,7 @@ impl Collector for PublishedSeries {
         }
         let mut exchange = encoder.encode_descriptor(
             "exchange",
-            "From a request's head to the end of its answer, of every admitted exchange",
+            "Time from a request's head to the end of its answer for every admitted exchange",
             Some(&Unit::Seconds),
             MetricType::Histogram,
         )?;
@@ -69,7 +69,7 @@ impl Collector for PublishedSeries {
         }
         let mut first_byte = encoder.encode_descriptor(
             "first_byte",
-            "From a request's head to the first byte of its provider's answer that may go to the client",
+            "Time from a request's head to the first byte of its provider's answer that may go to the client",
             Some(&Unit::Seconds),
             MetricType::Histogram,
         )?;
