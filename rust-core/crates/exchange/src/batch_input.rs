@@ -104,7 +104,7 @@ impl StoredFile {
         match self.content {
             Content::Batch => {
                 let pushed = self.lines.push(bytes, at);
-                self.look(pushed)
+                self.check_lines(pushed)
             }
             Content::Opaque | Content::NotBatch(_) => Ok(()),
         }
@@ -115,18 +115,18 @@ impl StoredFile {
         match self.content {
             Content::Batch => {
                 self.lines.end();
-                self.look(Ok(()))
+                self.check_lines(Ok(()))
             }
             Content::Opaque | Content::NotBatch(_) => Ok(()),
         }
     }
 
-    /// Looks at the lines that have become whole.
-    fn look(&mut self, pushed: Result<(), TooLong>) -> Result<(), Rejection> {
-        let looked = self.read_lines().and_then(|()| {
+    /// Checks the lines that are complete.
+    fn check_lines(&mut self, pushed: Result<(), TooLong>) -> Result<(), Rejection> {
+        let checked = self.read_lines().and_then(|()| {
             pushed.map_err(|TooLong { number }| Rejection::BATCH_LINE_TOO_LONG.in_line(number))
         });
-        match (looked, &self.purpose) {
+        match (checked, &self.purpose) {
             (Ok(()), _) => Ok(()),
             (Err(rejection), Some(_)) => Err(rejection),
             (Err(rejection), None) => {

@@ -114,7 +114,9 @@ impl LimitStore {
             polls: 0,
             buffer: Vec::new(),
         };
-        let problems = store.look(now).map_err(LimitStoreError::io("list", gateway))?;
+        let problems = store
+            .read_others(now)
+            .map_err(LimitStoreError::io("list", gateway))?;
         let crashed = store.crashed();
         store.foreign.tick(now);
         store.write(now)?;
@@ -209,7 +211,7 @@ impl LimitStore {
         }
         self.polled_at = now;
         self.polls = self.polls.saturating_add(1);
-        match self.look(now) {
+        match self.read_others(now) {
             Ok(problems) => {
                 self.foreign.tick(now);
                 problems
@@ -256,12 +258,12 @@ impl LimitStore {
         &self.own
     }
 
-    fn look(&mut self, now: u64) -> std::io::Result<Vec<Problem>> {
+    fn read_others(&mut self, now: u64) -> std::io::Result<Vec<Problem>> {
         let mut problems = Vec::new();
         let incarnations = directory::incarnations(&*self.storage, &self.gateway, now, &mut problems)?;
         for incarnation in &incarnations {
             if incarnation.origin != self.own.origin {
-                problems.extend(self.look_at(incarnation, now));
+                problems.extend(self.read_other(incarnation, now));
             }
         }
         let known: BTreeSet<Origin> = incarnations.iter().map(|found| found.origin).collect();
@@ -269,7 +271,7 @@ impl LimitStore {
         Ok(problems)
     }
 
-    fn look_at(&mut self, incarnation: &Incarnation, now: u64) -> Option<Problem> {
+    fn read_other(&mut self, incarnation: &Incarnation, now: u64) -> Option<Problem> {
         let origin = incarnation.origin;
         let seen = self.files.entry(origin).or_default();
         if seen.past {

@@ -288,8 +288,8 @@ impl LimitLink {
     pub fn end(mut self, limiter: &mut Limiter, appended: u64, now: u64) {
         let mut changes = Changes::default();
         limiter.take_changes(appended, now, &mut changes);
-        let last = [self.untold.take(), Some(Told::Changes(changes)), Some(Told::End)];
-        for told in last.into_iter().flatten() {
+        let remaining = [self.untold.take(), Some(Told::Changes(changes)), Some(Told::End)];
+        for told in remaining.into_iter().flatten() {
             let _ = self.told.send(told);
         }
     }

@@ -421,7 +421,7 @@ impl Metrics {
         );
         registry.register(
             "telemetry_dropped",
-            "Lines of the access log, traces of exchanges, and exports of metrics that were lost",
+            "Lost lines of the access log, traces of exchanges, and exports of metrics",
             dropped_family,
         );
         registry.register(

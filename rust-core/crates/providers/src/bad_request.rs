@@ -103,7 +103,7 @@ pub enum BadRequest {
     OtherModel,
     /// A field stands for something that the provider keeps or does on its own.
     #[error(
-        "\"{0}\" is not served here: it refers to content that the provider stores for all tenants of this gateway, or to work that no rule can inspect. Send the content itself."
+        "\"{0}\" is not served here: it refers to content that all tenants share at the provider, or to work of the provider that no rule can inspect. Send the content itself."
     )]
     UnservedField(&'static str),
     /// A field names what the provider keeps, and its account is not the tenant's alone.

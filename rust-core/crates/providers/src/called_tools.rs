@@ -301,9 +301,9 @@ impl CalledTools {
 
     /// Takes the calls from the one with the number `first` on once more, by their names with those of their groups.
     fn push_grouped(&mut self, first: usize, groups: &[(&[&str], String)]) {
-        let last = self.calls.len();
+        let end = self.calls.len();
         for (before, group) in groups {
-            for call in first..last {
+            for call in first..end {
                 let name = self.names[self.calls[call].name.clone()].to_owned();
                 for before in *before {
                     let start = self.names.len();

@@ -180,7 +180,7 @@ impl Target {
         let has_responses =
             upstream.family == Family::OpenAi && upstream.template(Dialect::Responses).is_some();
         has_responses
-            .then(|| Pairs::by_responses(dialect, model, body))
+            .then(|| Pairs::through_responses(dialect, model, body))
             .flatten()
             .or(pairs)
             .map(|pairs| match memmem::find(body, br#""custom""#) {

@@ -45,7 +45,7 @@ impl Pairs {
 
     /// What lies between a client and OpenAI's Responses, where a request has to go there that comes in another dialect. Names of
     /// models with a slash are those of other houses, which take such requests as they are.
-    pub(crate) fn by_responses(client: Dialect, model: &str, body: &[u8]) -> Option<Pairs> {
+    pub(crate) fn through_responses(client: Dialect, model: &str, body: &[u8]) -> Option<Pairs> {
         let (near, far) = match client {
             Dialect::Chat => (Pair::OpenAiResponses, None),
             Dialect::Messages => (Pair::to_chat(client)?, Some(Pair::OpenAiResponses)),

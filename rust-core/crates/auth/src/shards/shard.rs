@@ -114,14 +114,14 @@ impl Shard {
         let mut names = String::new();
         let mut keys = Vec::new();
         let mut well_known = Vec::new();
-        let mut last: Option<KeyHash> = None;
+        let mut previous: Option<KeyHash> = None;
         for_each_line(ShardFile::Keys, text, |line| {
             let line = key_line(line)?;
             let hash = line.key.hash;
-            if last.is_some_and(|last| last >= hash) {
+            if previous.is_some_and(|previous| previous >= hash) {
                 return Err(BadLine::NotSorted);
             }
-            last = Some(hash);
+            previous = Some(hash);
             if is_well_known(&hash) {
                 well_known.push(WellKnownKey {
                     tenant: line.tenant.into(),
@@ -146,15 +146,15 @@ impl Shard {
     fn read_tenants(&mut self, text: &[u8]) -> Result<(), ShardError> {
         let mut tenants: Vec<(u64, ShardedTenant)> = Vec::new();
         let mut plans: HashSet<Arc<str>> = HashSet::new();
-        let mut last: Option<Arc<str>> = None;
+        let mut previous: Option<Arc<str>> = None;
         for_each_line(ShardFile::Tenants, text, |line| {
             let (name, plan) = tenant_line(line)?;
-            if last.as_deref().is_some_and(|last| last >= name) {
+            if previous.as_deref().is_some_and(|previous| previous >= name) {
                 return Err(BadLine::NotSorted);
             }
             let place = place_of(name);
             let name: Arc<str> = name.into();
-            last = Some(Arc::clone(&name));
+            previous = Some(Arc::clone(&name));
             let plan = match plans.get(plan) {
                 Some(known) => Arc::clone(known),
                 None => {

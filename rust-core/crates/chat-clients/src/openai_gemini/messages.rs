@@ -73,7 +73,7 @@ impl<'c, 'b> Conversation<'c, 'b, '_> {
                 for piece in self.chat.pieces(message, place, losses)? {
                     write_piece(&piece, losses, &mut said)?;
                 }
-                self.say(Side::User, &said)
+                self.add_parts(Side::User, &said)
             }
             Role::Assistant => self.assistant(message, place, losses),
             Role::Tool => self.result(message, place, losses),
@@ -81,7 +81,7 @@ impl<'c, 'b> Conversation<'c, 'b, '_> {
     }
 
     /// Adds parts to the turn of a side; a message without parts begins none.
-    fn say(&mut self, side: Side, parts: &[u8]) -> Result<(), Untranslatable> {
+    fn add_parts(&mut self, side: Side, parts: &[u8]) -> Result<(), Untranslatable> {
         if parts.is_empty() {
             return Ok(());
         }
@@ -134,7 +134,7 @@ impl<'c, 'b> Conversation<'c, 'b, '_> {
             let signature = signature.map(|(_, signature)| ["\"", signature, "\""].concat());
             self.call(call, signature.as_deref(), at == 0, losses, &mut said)?;
         }
-        self.say(Side::Model, &said)
+        self.add_parts(Side::Model, &said)
     }
 
     fn call(
@@ -196,7 +196,7 @@ impl<'c, 'b> Conversation<'c, 'b, '_> {
             write_all(out, &[r#""}}}"#]);
             Ok(())
         })?;
-        self.say(Side::User, &media)
+        self.add_parts(Side::User, &media)
     }
 
     /// The signature in an `extra_content`.

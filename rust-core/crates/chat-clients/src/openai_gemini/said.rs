@@ -99,9 +99,9 @@ impl<'b> Said<'b> {
         }
         if !self.calls.is_empty() {
             out.extend_from_slice(br#","tool_calls":["#);
-            let last = out.len();
+            let start = out.len();
             for (call, number) in self.calls.iter().zip(first..) {
-                if out.len() > last {
+                if out.len() > start {
                     out.push(b',');
                 }
                 call.write(ids, number, in_delta, out);

@@ -2,7 +2,7 @@
 
 use crate::chunks::Called;
 use crate::openai_responses::event::Event;
-use crate::openai_responses::items::{Kind, count, id_of, say, think, write_reasoning};
+use crate::openai_responses::items::{Kind, count, id_of, think, write_reasoning, write_text};
 use crate::openai_responses::output::{Detail, Item, Part};
 use crate::openai_responses::stream::{NOT_BEGUN, Stream};
 use proofgate_dialect::AnswerError;
@@ -37,7 +37,7 @@ impl Stream {
                     }
                     if let Some(text) = part.text() {
                         let begins = std::mem::replace(&mut is_first, false);
-                        self.said = say(chunks, text, None, begins, self.said, out);
+                        self.said = write_text(chunks, text, None, begins, self.said, out);
                     }
                 }
             }

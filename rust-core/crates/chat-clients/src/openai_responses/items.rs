@@ -60,7 +60,7 @@ impl Kind {
 }
 
 /// Writes text, an empty line before the first of a message that is not the first; returns how many characters have come by now.
-pub(super) fn say(
+pub(super) fn write_text(
     chunks: &Chunks,
     text: JsonText<'_>,
     logprobs: Option<&str>,

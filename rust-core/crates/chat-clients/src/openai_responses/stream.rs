@@ -2,7 +2,7 @@ use crate::chunks::{Called, Chunks};
 use crate::nesting::Nesting;
 use crate::openai_responses::error::write_error;
 use crate::openai_responses::event::Event;
-use crate::openai_responses::items::{Kind, MOST_ID_BYTES, OpenItem, count, say, think};
+use crate::openai_responses::items::{Kind, MOST_ID_BYTES, OpenItem, count, think, write_text};
 use crate::openai_responses::output::{Detail, Response, characters};
 use proofgate_dialect::json_text::JsonText;
 use proofgate_dialect::{AnswerError, Asked, Step, Usage, write_data};
@@ -202,7 +202,7 @@ impl Stream {
                 },
             ) => {
                 let is_first = !std::mem::replace(has_begun, true);
-                self.said = say(chunks, fragment, event.logprobs(), is_first, self.said, out);
+                self.said = write_text(chunks, fragment, event.logprobs(), is_first, self.said, out);
                 if is_first || *part != event.content_index {
                     *part = event.content_index;
                     *part_start = self.said.saturating_sub(characters(fragment));

@@ -73,7 +73,7 @@ impl Call {
 
 impl Blocks {
     /// Takes a piece of thinking or text.
-    pub(super) fn say(&mut self, piece: Spoken<'_>, out: &mut Vec<u8>) -> Result<(), AnswerError> {
+    pub(super) fn push(&mut self, piece: Spoken<'_>, out: &mut Vec<u8>) -> Result<(), AnswerError> {
         let (kind, text) = match piece {
             Spoken::Thinking(text) => (Kind::Thinking, text),
             Spoken::Text(text) => (Kind::Text, text),

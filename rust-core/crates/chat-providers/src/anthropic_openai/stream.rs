@@ -122,10 +122,10 @@ impl Stream {
             // Some answer a stream with one whole message, others repeat the whole behind its pieces.
             let whole = choice.message.as_ref().filter(|_| self.blocks.is_empty());
             if let Some(said) = choice.delta.as_ref().or(whole) {
-                said.each(|piece| self.blocks.say(piece, out))?;
+                said.each(|piece| self.blocks.push(piece, out))?;
                 for call in said.tool_calls.iter().flatten() {
                     if let Some(sealed) = call.sealed().filter(|_| self.keeps_signatures) {
-                        self.blocks.say(Spoken::Sealed(sealed), out)?;
+                        self.blocks.push(Spoken::Sealed(sealed), out)?;
                     }
                     self.blocks.call(call, out)?;
                 }

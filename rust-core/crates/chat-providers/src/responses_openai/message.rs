@@ -39,7 +39,7 @@ impl Message {
     }
 
     /// Takes a piece of what is said; `logprobs` are elements, commas between.
-    pub(super) fn say(
+    pub(super) fn push(
         &mut self,
         is_refusal: bool,
         text: &str,

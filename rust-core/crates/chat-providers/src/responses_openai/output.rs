@@ -97,7 +97,7 @@ impl Output {
                 std::mem::take(&mut tokens)
             };
             let message = self.open.message(&mut self.items, out)?;
-            message.say(is_refusal, text, &tokens, &mut self.items, out)
+            message.push(is_refusal, text, &tokens, &mut self.items, out)
         })?;
         if let (Some(annotations), Open::Message(message)) = (said.annotations, &mut self.open) {
             message.annotate(annotations, &mut self.items, out)?;

@@ -30,7 +30,7 @@ impl PayloadThread {
     /// Runs until the data plane has ended. A failure, also a panic, ends the storing and nothing else.
     pub fn run(mut self) {
         priority::yield_to_traffic();
-        self.look();
+        self.check_space();
         while let Some(order) = self.orders.blocking_recv() {
             let done = catch_unwind(AssertUnwindSafe(|| self.obey(order)));
             if done.is_err() {
@@ -44,7 +44,7 @@ impl PayloadThread {
         match order {
             Order::Look => {
                 self.state.looks();
-                self.look();
+                self.check_space();
             }
             Order::Store(body) => self.store(body),
         }
@@ -82,7 +82,7 @@ impl PayloadThread {
         let _ = done.send(kept);
     }
 
-    fn look(&self) {
+    fn check_space(&self) {
         let free = self.storage.open_dir(&self.shard_dir).and_then(|dir| dir.free());
         // What cannot be looked at shows when it is written.
         if let Ok(free) = free {
