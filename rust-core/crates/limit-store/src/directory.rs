@@ -149,7 +149,7 @@ pub(crate) fn read(
     };
     if !snapshots.iter().skip(1).all(inherits) {
         return Ok(Read::Damaged(
-            "it contains an incarnation that did not precede it",
+            "it contains data of an incarnation that did not precede it",
         ));
     }
     Ok(Read::Snapshots(header, snapshots))

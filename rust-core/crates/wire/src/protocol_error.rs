@@ -96,7 +96,7 @@ pub enum ProtocolError {
     #[error("a header name differs from a framing or security header only in punctuation")]
     ImitatedHeader,
     /// A field that decides who asks or what the body is, is given more than once (RFC 9110 section 5.3).
-    #[error("a header that may be given once is given more than once")]
+    #[error("a header that may be given only once is repeated")]
     DuplicateHeader,
     /// Both Content-Length and Transfer-Encoding (RFC 9112 section 6.3, rule 3).
     #[error("Content-Length and Transfer-Encoding are both present")]

@@ -44,8 +44,7 @@ const UNREADABLE: Rejection = Rejection::new(
 const QUERY: Rejection = Rejection::new(
     400,
     "invalid_query",
-    "since must be a number of records of at least 1, and needs origin, the log whose checkpoint covers that many \
-     records.",
+    "since must be the size of a checkpoint (at least 1), and needs origin, the log of that checkpoint.",
 );
 
 /// What a request for a receipt says.
