@@ -81,7 +81,7 @@ def test_what_an_auditor_does_not_tell_waits_for_the_next_run(place: Place, audi
     code, report = place.keep(*waits(auditor, "0"), begin=True, retention=RETENTION)
     assert (code, report["result"], report["removedNow"]) == (10, "not_anchored", 0)
     assert report["staying"]["not_anchored"] == 1
-    assert report["message"] == "what is signed of 1 logs waits until the auditor's log has it"
+    assert report["message"] == "signed statements about 1 logs wait until the auditor's log contains them"
     assert report["erasedNow"] == 3, "the other statement is there"
     auditor.tell(removed())
     code, report = place.keep(*waits(auditor, "0"), known=0, retention=RETENTION)
@@ -121,7 +121,9 @@ def test_an_auditor_that_goes_during_a_run_leaves_what_is_signed_for_the_next(
     auditor.events = [auditor.stay, auditor.leave]
     code, report = place.keep(*waits(auditor, "0"), begin=True, retention=RETENTION)
     assert (code, report["result"]) == (10, "not_anchored")
-    assert report["message"].startswith("what is signed of 2 logs waits until the auditor's log has it; ")
+    assert report["message"].startswith(
+        "signed statements about 2 logs wait until the auditor's log contains them; "
+    )
     assert "not_cosigned" in report["message"]
     auditor.come_back()
     auditor.tell(removed(), erased())
@@ -227,7 +229,7 @@ def test_by_hand_the_port_does_as_well_as_the_state(place: Place, auditor: Audit
         (["--auditor", auditor.url], "go together"),
         (["--auditor-key", KEY], "go together"),
         (["--auditor", "ftp://a", "--auditor-key", KEY], "is not an http(s) URL"),
-        (["--auditor", "http://me:pass@a", "--auditor-key", KEY], "holds no password"),
+        (["--auditor", "http://me:pass@a", "--auditor-key", KEY], "must not contain a password"),
         (["--auditor", "http://a:99999", "--auditor-key", KEY], "ort"),
     ):
         RetentionState.pruned = ()

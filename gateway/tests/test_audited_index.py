@@ -96,7 +96,7 @@ def test_an_auditor_with_an_unusable_index_audits_and_says_so(
     assert told(broken, "index_schema")
     with serving(create_app(watch, Kept(broken))) as url:
         ready = HTTP.get(f"{url}/readyz")
-        assert (ready.status_code, ready.text) == (200, "ok, but the index is behind [index_schema]\n")
+        assert (ready.status_code, ready.text) == (200, "ok, but the index lags [index_schema]\n")
         assert HTTP.get(f"{url}/status").json()["index"] == {
             "records": 0,
             "behind": 0,

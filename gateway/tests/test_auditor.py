@@ -316,7 +316,7 @@ def test_a_retention_key_is_one_or_a_file_that_holds_one(arguments: list[str], c
     [
         ("a http://witness.example", "use https"),
         ("a ftp://witness.example", "write an http or https URL"),
-        ("a https://witness.example/?x=1", "remove the part"),
+        ("a https://witness.example/?x=1", "remove '?' or '#'"),
         ("a https://u:p@witness.example", "remove the user name"),
     ],
 )
@@ -345,7 +345,7 @@ def test_certificates_of_witnesses_that_cannot_be_read_are_told(
     assert "ca.crt: No such file or directory [auditor_witness_ca]" in capsys.readouterr().err
     authorities.write_text("no certificate")
     assert main([*arguments, *more]) == 2
-    assert "ca.crt: it has no certificate that can be read [auditor_witness_ca]" in capsys.readouterr().err
+    assert "ca.crt: it contains no readable certificate [auditor_witness_ca]" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -354,7 +354,7 @@ def test_certificates_of_witnesses_that_cannot_be_read_are_told(
         (["--worker", "0=http://w", "--index", "i"], "--index needs --ledger"),
         (["--worker", "0=http://w", "--mirror", "m"], "--mirror needs --ledger"),
         (["--worker", "0=http://w", "--siem", "https://s"], "--siem needs --ledger"),
-        (["--worker", "http://w"], "is not the number of a shard"),
+        (["--worker", "http://w"], "is not a shard number"),
         (["--worker", "0=w"], "is not an http(s) URL"),
         (["--worker", "0=http://w", "--worker", "0=http://x"], "given twice"),
         (["--workers", "no-such-file"], "no-such-file cannot be read: No such file"),

@@ -227,7 +227,7 @@ def test_a_token_file_that_holds_something_else_is_named_and_not_shown(
     file.write_text("first-secret\nsecond-secret\n")
     assert main(["prove", "req-1", "--admin", admin_url, "--token-file", str(file)]) == 2
     told = capsys.readouterr().err
-    assert "not one token on one line" in told
+    assert "does not contain exactly one token on one line" in told
     assert "secret" not in told
 
 

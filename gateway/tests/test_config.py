@@ -544,7 +544,7 @@ def test_credentials_of_which_a_part_is_missing_are_none_at_all(
         ((), "add it, type APIKey, AWSStaticKeys, AWSWebIdentity or AWSPodIdentity"),
         (SIGNED[1:], "set region"),
         (("auth: {type: AWSPodIdentity}",), "set region"),
-        (("auth: {type: GCPMetadataServer}",), "GCPMetadataServer is not for a provider of type Bedrock"),
+        (("auth: {type: GCPMetadataServer}",), "GCPMetadataServer does not fit a provider of type Bedrock"),
         (("auth: {type: APIKey}",), "auth.apiKeyFile: set it"),
         (
             (SIGNED[0], "auth: {type: AWSPodIdentity, roleARN: 'arn:aws:iam::123456789012:role/a'}"),
@@ -636,13 +636,13 @@ def test_what_is_no_key_of_a_service_account_costs_its_provider_alone(
     ("kind", "lines", "message"),
     [
         ("OpenAI", ("project: p",), "only a provider of type VertexAI has project"),
-        ("OpenAI", (ACCOUNT_KEY,), "GCPServiceAccountKey is not for a provider of type OpenAI"),
+        ("OpenAI", (ACCOUNT_KEY,), "GCPServiceAccountKey does not fit a provider of type OpenAI"),
         ("VertexAI", ("project: p", "auth: {type: GCPMetadataServer}"), "set location"),
         ("VertexAI", ("location: global", "auth: {type: GCPMetadataServer}"), "set project"),
         (
             "VertexAI",
             ("project: p", "location: global", KEYED),
-            "APIKey is not for a provider of type VertexAI",
+            "APIKey does not fit a provider of type VertexAI",
         ),
         ("VertexAI", ("project: p", "location: global"), "add it, type GCPServiceAccountKey,"),
     ],
@@ -661,7 +661,7 @@ def test_a_project_and_a_location_belong_together_and_to_vertex_ai(
     [
         ("OpenAI", ("api: Deployments", "apiVersion: 2024-10-21"), "only a provider of type AzureOpenAI"),
         ("AzureOpenAI", ("api: Deployments",), "set apiVersion"),
-        ("AzureOpenAI", ("apiVersion: 2024-10-21",), "only api: Deployments has a version"),
+        ("AzureOpenAI", ("apiVersion: 2024-10-21",), "only api: Deployments has an apiVersion"),
     ],
 )
 def test_a_version_and_deployments_belong_together_and_to_azure(
@@ -703,14 +703,14 @@ def test_the_objects_of_a_tenant_are_at_one_provider(config_directory: ConfigDir
     config_directory.replace("providers:", f"providers:{second}")
     config_directory.replace("type: OpenAI\n", "type: OpenAI\n    objectsOf: acme\n")
     assert config_directory.codes() == ["config_provider_objects"]
-    assert "second keeps those of acme already" in str(config_directory.problems())
+    assert "second already keeps the objects of acme" in str(config_directory.problems())
 
 
 def test_no_other_provider_has_credentials_of_aws_or_a_region(config_directory: ConfigDirectory) -> None:
     config_directory.replace(KEYED, "\n    ".join(SIGNED))
     problems = str(config_directory.problems())
     assert "only a provider of type Bedrock has region" in problems
-    assert "AWSStaticKeys is not for a provider of type OpenAI: use APIKey" in problems
+    assert "AWSStaticKeys does not fit a provider of type OpenAI: use APIKey" in problems
 
 
 def test_a_region_that_is_none_is_refused(config_directory: ConfigDirectory) -> None:

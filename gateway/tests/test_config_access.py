@@ -284,7 +284,7 @@ def test_a_key_of_another_certificate_is_refused(config_directory: ConfigDirecto
     with_tls(config_directory, certificate, key)
     (problem,) = config_directory.problems().problems
     assert (problem.code, problem.line) == ("config_foreign_private_key", 32)
-    assert "other.key and tls.crt do not belong together" in problem.message
+    assert "other.key and tls.crt do not match" in problem.message
 
 
 def test_an_encrypted_key_is_refused_without_a_question(config_directory: ConfigDirectory) -> None:

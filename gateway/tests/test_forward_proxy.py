@@ -199,4 +199,4 @@ def test_credentials_that_cannot_be_used_cost_what_the_proxy_is_for(
     assert not config.proxy.is_usable
     assert json.loads(config.to_core_json(0))["providers"][0]["key_missing"]
     (warning,) = config.warnings
-    assert warning.message.endswith("what the egress proxy is for is not sent")
+    assert warning.message.endswith("requests that need the egress proxy are not sent")

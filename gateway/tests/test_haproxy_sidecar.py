@@ -206,7 +206,7 @@ def test_probes_and_metrics_tell_how_it_stands(scene: Scene) -> None:
 
     with serving(create_app(scene.follower, servers.Discovery(scene.api), scene.api)) as url:
         assert get(f"{url}/healthz") == (200, "ok\n")
-        assert get(f"{url}/readyz") == (503, "behind: tenants.map\n")
+        assert get(f"{url}/readyz") == (503, "not in sync: tenants.map\n")
         in_loop(one_look)
         status, told = get(f"{url}/readyz")
         assert status == 503

@@ -74,9 +74,9 @@ def test_a_request_that_a_worker_answers_is_answered() -> None:
         (b"HTTP/1.1 500 Internal Server Error\r\n\r\n", "WorkerFails", "GET / is answered with 500"),
         (b"HTTP/1.1 401 Unauthorized\r\n\r\n", "WorkerFails", "401"),
         (b"", "NotAnswered", "closed without an answer"),
-        (b"SSH-2.0-x\r\n", "NotAnswered", "no answer of HTTP"),
-        (b"HTTP/1.1 \r\n\r\n", "NotAnswered", "no answer of HTTP"),
-        (b"HTTP/1.1 200", "NotAnswered", "no answer of HTTP"),
+        (b"SSH-2.0-x\r\n", "NotAnswered", "the response is not HTTP"),
+        (b"HTTP/1.1 \r\n\r\n", "NotAnswered", "the response is not HTTP"),
+        (b"HTTP/1.1 200", "NotAnswered", "the response is not HTTP"),
     ],
 )
 def test_what_keeps_requests_from_an_answer_is_named(answer: bytes, reason: str, words: str) -> None:

@@ -146,14 +146,14 @@ def test_without_yes_it_is_told_what_would_go_and_why_the_rest_stays(
     assert RetentionState.pruned[-1] is False
     assert RetentionState.pruned[2:5] == (180, {}, ("officer", "the retention of 180 days", None))
     assert capsys.readouterr().out.splitlines() == [
-        "goes: a/0/X",
+        "will be removed: a/0/X",
         "  81 records, 40 exchanges, newest 2023-11-14T22:13:20Z, 9000 bytes",
-        "stays: a/0/Y",
+        "kept: a/0/Y",
         "  held: hold 1 touches records of it",
         "will be finished: a/0/X",
-        "  1 files were left of it",
-        "removed before: a/0/X",
-        "nothing was changed: --yes removes 2 logs, 1 stay",
+        "  1 of its files remained",
+        "already removed: a/0/X",
+        "nothing was changed: --yes would remove 2 logs and keep 1",
     ]
 
 
@@ -199,8 +199,8 @@ def test_an_exchange_is_erased_once_somebody_says_so(erase: list[str], capsys: C
         False,
     )
     assert capsys.readouterr().out.splitlines() == [
-        "goes: the salts of 1 exchanges in a/0/X",
-        "nothing was changed: --yes destroys the salts of 1 exchanges; 0 logs keep their salts",
+        "will be erased: the salts of 1 exchanges in a/0/X",
+        "nothing was changed: --yes would destroy the salts of 1 exchanges; 0 logs would keep their salts",
     ]
     assert main([*one, "--yes"]) == 0
     assert RetentionState.erased[-1] is True
@@ -286,7 +286,7 @@ def test_what_is_in_the_auditors_log_is_read_before_anything_goes(
     bundle = tmp_path / "audit" / "tile" / "entries" / "000.p" / "3"
     bundle.write_bytes(bundle.read_bytes().replace(b"0a0a", b"0b0b", 1))
     assert main([*prune, *auditor, "--yes"]) == 2
-    assert "do not lead to the root that it signed: nothing is done" in capsys.readouterr().err
+    assert "do not match its signed root: nothing is done" in capsys.readouterr().err
     (tmp_path / "audit" / "checkpoint").unlink()
     assert main([*prune, *auditor, "--yes"]) == 2
     assert RetentionState.pruned == ()

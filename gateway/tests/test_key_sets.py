@@ -170,21 +170,21 @@ def test_the_old_keys_stay_when_new_ones_cannot_be_had(
 ) -> None:
     async def scenario() -> None:
         await issuer.at(1000)
-        issuer.answer = FetchError("http_status", "the answer is HTTP 503")
+        issuer.answer = FetchError("http_status", "the response has status 503")
         await issuer.at(1300)
 
     run(scenario)
     assert issuer.worker.key_sets == {ISSUER: TWO_KEYS}
     status = issuer.status()
     assert (status["keys"], status["error"]) == (2, "http_status")
-    assert "the answer is HTTP 503; its 2 known keys stay, next attempt in 10 s" in caplog.text
+    assert "the response has status 503; its 2 known keys stay in use, next attempt in 10 s" in caplog.text
 
 
 def test_an_issuer_that_comes_back_is_believed_again(
     issuer: Issuer, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def scenario() -> None:
-        issuer.answer = FetchError("timeout", "no whole answer")
+        issuer.answer = FetchError("timeout", "no complete response")
         await issuer.at(1000)
         assert issuer.status()["keys"] is None
         issuer.answer = TWO_KEYS

@@ -562,13 +562,13 @@ S3 = "s3://bucket/prefix?lock=compliance&days=30"
         ("s3://bucket/prefix?lock=none&days=3", "lock=compliance"),
         ("s3://bucket/prefix?lock=governance", "days=N"),
         ("s3://bucket/prefix?lock=governance&days=0", "days=N"),
-        (f"{S3}&days=31", "each once"),
-        (f"{S3}&secret=x", "each once"),
+        (f"{S3}&days=31", "each at most once"),
+        (f"{S3}&secret=x", "each at most once"),
         (f"{S3}&endpoint=http://store.example", "http=allow"),
-        (f"{S3}&endpoint=https://store.example/path", "behind the host"),
+        (f"{S3}&endpoint=https://store.example/path", "after the host"),
         (f"{S3}&endpoint=ftp://store.example", "endpoint"),
         (f"{S3}&region=EU%20West", "region"),
-        (f"{S3}&ca=/nowhere", "is no file"),
+        (f"{S3}&ca=/nowhere", "is not a file"),
     ],
 )
 def test_a_place_that_is_none_is_refused_with_what_to_write(text: str, why: str) -> None:
@@ -631,7 +631,7 @@ def test_a_place_without_a_mirror_is_told_and_nothing_is_made(
 ) -> None:
     (tmp_path / "empty").mkdir()
     assert main(["mirror-fetch", str(tmp_path / place), str(tmp_path / "out")]) == 1
-    assert "holds no log of a mirror" in capsys.readouterr().err
+    assert "contains no mirrored log" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
 

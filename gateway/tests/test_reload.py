@@ -158,7 +158,7 @@ def test_what_is_fixed_while_a_worker_runs_is_named(subject: Subject, old: str, 
     assert outcome.error is not None
     (problem,) = outcome.error.problems
     assert (problem.code, problem.line is not None) == ("config_needs_restart", True)
-    assert f": {field}: it is fixed while a worker runs: restart the worker" in str(outcome.error)
+    assert f": {field}: it cannot change while a worker runs: restart the worker" in str(outcome.error)
     assert outcome.as_json()["error"]["code"] == "config_needs_restart"
     assert subject.core_digest == before
 

@@ -230,7 +230,7 @@ def test_a_clock_that_is_far_ahead_of_the_ledger_removes_nothing_and_holds_all_t
 def test_a_dry_run_changes_nothing(place: Place, capsys: Capture) -> None:
     code, report = place.keep("--dry-run", begin=True, holds=[CASE], retention={"maximumDays": 1})
     assert code == 0
-    assert "would be created" in report["message"]
+    assert "would create it" in report["message"]
     assert RetentionState.pruned == ()
     assert not (place.folder / "state").exists()
     place.keep(begin=True)
@@ -244,8 +244,8 @@ def test_a_dry_run_changes_nothing(place: Place, capsys: Capture) -> None:
 @pytest.mark.parametrize(
     ("plan", "said"),
     [
-        ({}, "a plan has begin, or known"),
-        ({"begin": True, "known": 1}, "a plan has begin, or known"),
+        ({}, "a plan has either begin or known"),
+        ({"begin": True, "known": 1}, "a plan has either begin or known"),
         ({"begin": True, "more": 1}, "more"),
         ({"known": -1}, "known"),
         ({"begin": True, "holds": [{"name": "a", "reason": "r"}]}, "a hold has all, or any of"),

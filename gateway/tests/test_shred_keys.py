@@ -201,7 +201,9 @@ def test_a_file_that_its_owner_could_not_read_any_more_is_not_replaced(
     monkeypatch.setattr(os, "fchown", deny)
     before = (folder / "acme").read_text()
     assert main(["shred-keys", "rotate", str(folder), "acme"]) == 2
-    assert "acme: it belongs to 7001:8001, and you may make no file for them" in capsys.readouterr().err
+    assert (
+        "acme: it belongs to 7001:8001, and you may not create files with that owner"
+    ) in capsys.readouterr().err
     assert main([*shred, "--shred-keys", str(folder), "--yes"]) == 1
     shown = capsys.readouterr()
     assert "acme cannot be written: it belongs to 7001:8001" in shown.err
@@ -267,8 +269,8 @@ def test_without_yes_no_key_is_destroyed(shred: list[str], folder: Path, capsys:
     assert not any(call[-1] for call in RetentionState.shreds)
     assert (folder / "acme").read_text() == line(2) + line(1)
     shown = capsys.readouterr().out
-    assert f"goes: key {key_id(1)}, with the salts of 4 exchanges\n" in shown
-    assert "--yes destroys 2 keys of acme; 0 stay" in shown
+    assert f"will be destroyed: key {key_id(1)}, with the salts of 4 exchanges\n" in shown
+    assert "--yes would destroy 2 keys of acme and keep 0" in shown
 
 
 def test_what_was_signed_for_all_volumes_is_removed_from_the_folder(
@@ -293,7 +295,7 @@ def test_a_hold_on_one_volume_keeps_a_key_for_all(
     assert {tuple(call[3]) for call in RetentionState.shreds if call[-1]} == {(key_id(2),)}
     assert (folder / "acme").read_text() == line(1)
     shown = capsys.readouterr().out
-    assert f"stays: key {key_id(1)}" in shown
+    assert f"kept: key {key_id(1)}" in shown
     assert "  held: hold 1 touches records of it" in shown
 
 
@@ -326,7 +328,7 @@ def test_a_key_that_must_stay_since_the_plan_stays_for_all(
     # A second run is told so by the plan.
     assert main(command) == 1
     shown = capsys.readouterr().out
-    assert f"stays: key {key_id(1)}" in shown
+    assert f"kept: key {key_id(1)}" in shown
     assert "destroyed" not in shown
 
 
@@ -375,7 +377,7 @@ def test_two_who_make_keys_at_once_lose_none_and_no_name_leads_out_of_the_folder
     assert len(made) == 12
     assert made <= set(Folder(folder).ids()["acme"])
     for tenant in ("../acme", "/etc/passwd", "..", "", "a/../b", "a/b/c"):
-        with pytest.raises(ShredKeysError, match="no name of a tenant"):
+        with pytest.raises(ShredKeysError, match="not a valid tenant name"):
             Folder(folder).rotate(tenant)
 
 

@@ -121,18 +121,18 @@ def test_a_refused_shard_is_told_by_its_place_once_and_the_others_go_on(
     subject.write(4, "keys", KEY)
     asyncio.run(subject.reloader.follow_tenants())
     status = subject.reloader.status()["tenant_shards"]
-    assert status["refused"] == [
-        {"shard": 2, "file": "keys", "line": 1, "problem": "it is malformed"}
-    ]
+    assert status["refused"] == [{"shard": 2, "file": "keys", "line": 1, "problem": "it is malformed"}]
     assert subject.worker.tenant_shards[2] == (b"", b"")
     assert subject.worker.tenant_shards[4][0] == KEY.encode()
-    assert "shard 02 of tenants stays as it was: line 1 of keys: it is malformed" in caplog.text
+    assert (
+        "tenant shard 02 is refused, its previous content stays in use: line 1 of keys: it is malformed"
+    ) in caplog.text
     caplog.clear()
     subject.write(2, "keys", "bad line of a tenant\n")
     subject.write(6, "tenants", "a/b gold\n")
     asyncio.run(subject.reloader.follow_tenants())
     assert subject.reloader.status()["tenant_shards"]["refused"] == status["refused"]
-    assert "stays as it was" not in caplog.text
+    assert "is refused, its previous content" not in caplog.text
     subject.write(2, "keys", "")
     asyncio.run(subject.reloader.follow_tenants())
     assert subject.reloader.status()["tenant_shards"]["refused"] == []

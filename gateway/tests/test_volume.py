@@ -43,7 +43,7 @@ def test_the_directory_of_another_ledger_is_refused_and_left_as_it_is(tmp_path: 
 
 def test_a_pipe_in_the_place_of_the_mark_or_of_a_checkpoint_keeps_no_worker_waiting(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / MARKER)
-    with pytest.raises(VolumeError, match="it is no regular file") as refused:
+    with pytest.raises(VolumeError, match="it is not a regular file") as refused:
         claim(tmp_path, OURS)
     assert refused.value.code == "ledger_not_writable"
     (tmp_path / MARKER).unlink()

@@ -109,7 +109,7 @@ def test_a_witness_that_cannot_start_says_why(tmp_path: Path, capsys: Capture) -
     assert "[witness_log_list]" in capsys.readouterr().err
     logs.write_bytes(b"\xff")
     assert main(arguments) == 2
-    assert "is no text" in capsys.readouterr().err
+    assert "is not text" in capsys.readouterr().err
 
 
 def test_the_key_of_a_witness_is_another_than_a_ledgers(tmp_path: Path, capsys: Capture) -> None:

@@ -19,9 +19,9 @@ from tests.gateways import DEFAULTS
 from tests.test_ready import NOW, running
 from tests.world import Manifest
 
-FAILS = {"answered": False, "reason": "TLSFails", "message": "HAProxy's TLS does not begin: X"}
+FAILS = {"answered": False, "reason": "TLSFails", "message": "the TLS handshake with HAProxy failed: X"}
 WELL = AnswerReport()
-TLS = AnswerReport("TLSFails", "HAProxy's TLS does not begin: X")
+TLS = AnswerReport("TLSFails", "the TLS handshake with HAProxy failed: X")
 
 
 def said(**answers: AnswerReport) -> dict[str, tuple[str, str, str]]:
@@ -36,7 +36,7 @@ def test_a_gateway_through_which_no_request_is_answered_is_not_ready_and_says_wh
     found = said(a=TLS, b=TLS)
     for kind in ("Ready", "Available", "LoadBalancerAvailable"):
         assert found[kind][:2] == ("False", "TLSFails"), kind
-        assert "HAProxy's TLS does not begin" in found[kind][2]
+        assert "the TLS handshake with HAProxy failed" in found[kind][2]
 
 
 def test_one_haproxy_that_answers_is_enough_and_the_other_is_told() -> None:
@@ -56,7 +56,7 @@ def test_one_haproxy_that_answers_is_enough_and_the_other_is_told() -> None:
         ({"answered": None, "reason": "", "message": ""}, None),
         ({"answered": True}, WELL),
         (FAILS, TLS),
-        ({"answered": False}, AnswerReport("NotAnswered", "no answer came")),
+        ({"answered": False}, AnswerReport("NotAnswered", "no response arrived")),
         ({"answered": False, "reason": "Secret key", "message": 7}, AnswerReport("NotAnswered", "7")),
     ],
 )

@@ -51,7 +51,7 @@ def test_the_agent_is_not_ready_before_haproxy_has_the_weights(haproxy: Bench) -
     haproxy.weights.write_text("worker-1 x\n")
     with ExitStack() as ends:
         beside = ends.enter_context(agent(haproxy, waits=False))
-        eventually(lambda: beside.get("/readyz") == (503, "behind: weights.map\n"), "it is behind")
+        eventually(lambda: beside.get("/readyz") == (503, "not in sync: weights.map\n"), "it is behind")
         refused = {"target": "weights.map", "reason": "refused"}
         assert beside.metric("failures_total", **refused) == 1
         use_weights(haproxy, {1: 34})

@@ -156,7 +156,7 @@ def test_the_status_tells_what_the_last_run_did() -> None:
     kept = Kept()
     assert kept.condition()[:2] == ("Unknown", "NeverRun")
     status, reason, message = kept.condition(said(plan=digest()))
-    assert (status, reason, message) == ("True", "Kept", "what is over is gone, and 1 holds hold")
+    assert (status, reason, message) == ("True", "Kept", "what is over is gone, and 1 holds are active")
     assert kept.status == {
         "retentionKeyName": KEY.name,
         "verifyingKey": KEY.verifying_text,
@@ -213,7 +213,9 @@ def test_a_hold_that_left_the_manifest_is_told_and_is_news() -> None:
     outside = said(outside=["case-3", "#4"], outsideCount=40, plan=digest())
     status, reason, message = kept.condition(outside)
     assert (status, reason) == ("True", "HeldOutsideManifest")
-    assert message.startswith("40 holds hold that the manifest does not have: case-3, #4. Only `released`")
+    assert message.startswith(
+        "40 holds are active that the manifest does not have: case-3, #4. Only `released`"
+    )
     assert kept.status["holdsNotInManifestCount"] == 40
     found = kept.plan().status.condition(ConditionType.KEPT)
     assert transitions(merge((), before, 1, ""), [found]) == [found]
@@ -361,7 +363,7 @@ def test_without_an_auditor_it_waits_for_none_and_says_that_there_is_no_anchor(
     assert "--auditor" not in command(kept)
     assert egress(kept) == []
     ended = said(plan=digest(), anchor="none")
-    message = "what is over is gone, and 1 holds hold; no anchor: there is no auditor"
+    message = "what is over is gone, and 1 holds are active; no anchor: there is no auditor"
     assert kept.condition(ended) == ("True", "Kept", message)
     assert kept.status["anchor"] == "none"
     # One comes, and with the next run the word goes.
@@ -374,7 +376,7 @@ def test_what_waits_for_the_auditors_log_is_told_until_a_run_finds_it_there() ->
     kept = Kept(auditor=AUDITOR)
     template = copy.deepcopy(kept.world.child("StatefulSet", "demo-auditor")["spec"]["template"])
     kept.auditor_pod = {"metadata": {"name": "demo-auditor-0"}, "spec": template["spec"]}
-    why = "what is signed of 2 logs waits until the auditor's log has it"
+    why = "signed statements about 2 logs wait until the auditor's log contains them"
     left = {"result": "not_anchored", "message": why, "staying": {"not_anchored": 2}, "removed": 1}
     waits = said(exit_code=10, plan=digest(), anchor="auditor", **left)
     assert kept.condition(waits) == ("False", "NotAnchored", why)

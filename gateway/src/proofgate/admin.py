@@ -116,7 +116,9 @@ def create_app(worker: _core.Worker, controls: Controls, reading: Reading | None
         # It reads the volume, and a proof carries what opens a commitment.
         _authorize(request, controls.token, "proof")
         if not proofs.acquire(timeout=timeout):
-            message = f"this worker makes {PROOFS_AT_A_TIME} proofs at a time; ask again in a moment"
+            message = (
+                f"this worker creates at most {PROOFS_AT_A_TIME} proofs at a time; try again in a moment"
+            )
             raise Refusal(HTTPStatus.SERVICE_UNAVAILABLE, "busy", message, {"Retry-After": "1"})
         try:
             return Response(worker.prove(request_id, timeout), media_type="application/json")
@@ -151,7 +153,7 @@ def create_app(worker: _core.Worker, controls: Controls, reading: Reading | None
     async def end_retirement(request: Request) -> dict[str, bool]:
         _authorize(request, controls.token, "retirement")
         if controls.retire(False):
-            message = "the worker drains already, and cannot turn back"
+            message = "the worker is already draining, and that cannot be undone"
             raise Refusal(HTTPStatus.CONFLICT, "draining", message)
         return {"retiring": False}
 

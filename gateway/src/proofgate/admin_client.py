@@ -50,10 +50,10 @@ def _token(path: Path) -> str:
     except OSError as error:
         raise AdminError(f"{path} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise AdminError(f"{path} is not what is expected here: it is not text") from None
+        raise AdminError(f"{path} is not a text file") from None
     # Of what else it is, the HTTP library would tell in its error, with all of it.
     if not token.isprintable() or " " in token:
-        raise AdminError(f"{path} is not what is expected here: it is not one token on one line")
+        raise AdminError(f"{path} does not contain exactly one token on one line")
     return token
 
 

@@ -73,7 +73,7 @@ def entries(source: Source, size: int, first: int = 0) -> Iterator[bytes]:
         count = min(WIDTH, size - number * WIDTH)
         found = list(split(source.bundle(number, count)))
         if len(found) < count:
-            raise AggregateLogError(f"bundle {number} of the auditor's log is cut off")
+            raise AggregateLogError(f"bundle {number} of the auditor's log is truncated")
         yield from found[max(0, first - number * WIDTH) : count]
 
 
@@ -86,13 +86,15 @@ def read_on(source: Source, key: str, before: Statements | None = None) -> State
     try:
         signed = json.loads(_core.verify_checkpoint(source.checkpoint().decode(), key))
     except (_core.ProofError, UnicodeDecodeError) as error:
-        raise AggregateLogError(f"the checkpoint of {source} is not the auditor's: {error}") from None
+        raise AggregateLogError(
+            f"the checkpoint of {source} cannot be verified with the auditor's key: {error}"
+        ) from None
     origin, size = signed["origin"], signed["size"]
     if origin != key.partition("+")[0]:
-        raise AggregateLogError(f"the checkpoint of {source} is of {origin}")
+        raise AggregateLogError(f"the checkpoint of {source} has another origin than the auditor's: {origin}")
     known = before if before is not None and before.origin == origin else Statements(origin)
     if size < known.tree.size:
-        raise AggregateLogError(f"the auditor's log has {size} entries, and had {known.tree.size}")
+        raise AggregateLogError(f"the auditor's log shrank: it has {size} entries, and had {known.tree.size}")
     tree = _core.Tree(known.tree.size, known.tree.peaks)
     found = set(known.digests)
     for entry in entries(source, size, tree.size):
@@ -100,7 +102,7 @@ def read_on(source: Source, key: str, before: Statements | None = None) -> State
         if (digest := _statement_in(entry)) is not None:
             found.add(digest)
     if tree.root != base64.b64decode(signed["root"]):
-        raise AggregateLogError("the entries of the auditor's log do not lead to the root that it signed")
+        raise AggregateLogError("the entries of the auditor's log do not match its signed root")
     return Statements(origin, tree, found)
 
 

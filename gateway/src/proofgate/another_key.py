@@ -9,8 +9,8 @@ from typing import Any
 CODE = "another_key"
 #: What there is to say then.
 ANOTHER_KEY = (
-    "another key: no signature in it is by the key that was given; give the one of this ledger."
-    " Whether something was changed is not known before"
+    "another key: the given key made none of the signatures; give this ledger's key. "
+    "Until then, it is unknown whether anything was changed"
 )
 _INVALID = "invalid"
 
@@ -40,8 +40,8 @@ def verdict(report: dict[str, Any], key: str | None) -> str | None:
         return None
     given = _named(key)
     return (
-        f"another key: the logs name {', '.join(sorted(foreign))} as theirs, and {given} was given."
-        " Whether something was changed is not known before"
+        f"another key: the logs name {', '.join(sorted(foreign))} as their key, but {given} was given. "
+        "Until the right key is given, it is unknown whether anything was changed"
     )
 
 

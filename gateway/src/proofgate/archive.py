@@ -61,7 +61,7 @@ class Archive:
                 self._keep(self._waiting[0])
                 self._waiting.pop(0)
         except OSError as error:
-            log.log(level, "a configuration cannot be archived in %s, and will be: %s", self._folder, error)
+            log.log(level, "cannot archive a configuration in %s yet, will retry: %s", self._folder, error)
 
     def _keep(self, content: bytes) -> None:
         path = self._folder / f"{hashlib.sha256(content).hexdigest()}.json"
@@ -94,7 +94,7 @@ def find(ledger: Path, digest: str) -> bytes:
     """
     if not _PREFIX.fullmatch(digest):
         raise ValueError(
-            f"{digest!r} is no digest: write its 64 or its first 16 lower-case hexadecimal digits"
+            f"{digest!r} is not a digest: write all 64 or the first 16 lower-case hexadecimal digits"
         )
     folder = ledger / FOLDER
     try:
@@ -104,9 +104,11 @@ def find(ledger: Path, digest: str) -> bytes:
     held = [name.removesuffix(".json") for name in names if name.endswith(".json")]
     matches = [name for name in held if _DIGEST.fullmatch(name) and name.startswith(digest)]
     if not matches:
-        raise ArchiveError(f"{folder} holds no configuration of {digest}", "configuration_unknown")
+        raise ArchiveError(f"{folder} has no configuration with the digest {digest}", "configuration_unknown")
     for name in matches:
         content = read_regular(folder / f"{name}.json", _MAXIMUM)
         if content is not None and hashlib.sha256(content).hexdigest() == name:
             return content
-    raise ArchiveError(f"{folder}/{matches[0]}.json is not what its name says", "configuration_changed")
+    raise ArchiveError(
+        f"the digest of {folder}/{matches[0]}.json does not match its name", "configuration_changed"
+    )

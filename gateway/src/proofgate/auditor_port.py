@@ -34,7 +34,7 @@ class AuditorPort:
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
             raise ValueError(f"{url} is not an http(s) URL")
         if parts.username is not None or parts.password is not None:
-            raise ValueError("the URL of the auditor holds no password: its log is read without one")
+            raise ValueError("the auditor's URL must not contain a password: its log is read without one")
         self._url = url
         self._connection = TimedConnection(parts)
 
@@ -64,7 +64,9 @@ class AuditorPort:
             limit = most if response.status == http.client.OK else _MOST_REFUSED
             body = response.read(limit + 1)
             if len(body) > limit or response.length:
-                raise AuditorSilentError(f"the auditor at {self._url} answered with too much, or with a part")
+                raise AuditorSilentError(
+                    f"the auditor at {self._url} sent a response that is too large or incomplete"
+                )
             if response.status != http.client.OK:
                 status = f"status {response.status} ({_code(body)})"
                 raise AuditorSilentError(f"the auditor at {self._url} answered with {status}")
@@ -81,9 +83,9 @@ def _code(body: bytes) -> str:
 
 def _why(error: Exception) -> str:
     if isinstance(error, TimeoutError):
-        return f"gave no whole answer within {_ANSWER_SECONDS:g} s"
+        return f"sent no complete response within {_ANSWER_SECONDS:g} s"
     if isinstance(error, OSError):
         return f"cannot be reached: {error.strerror or 'the connection failed'}"
     if isinstance(error, UnicodeError):
         return "cannot be reached: its host name is not valid"
-    return "answered with no HTTP"
+    return "sent a response that is not HTTP"

@@ -48,7 +48,7 @@ exit codes:
       replay: a verdict is not reproduced
   2   wrong usage: arguments, configuration, a file that cannot be read, an unknown exchange
   3   replay: nothing could be replayed
-  10  fsck, auditor --once, verify-export: incomplete; keep: something that was due remains;
+  10  fsck, auditor --once, verify-export: incomplete; retention: something that was due remains;
       access-log: it cannot be compared
   30  fsck, auditor --once: diverged; access-log: it was changed
   40  fsck, auditor --once, index, configuration and commands that verify: invalid

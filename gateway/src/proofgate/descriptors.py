@@ -24,4 +24,4 @@ def raise_descriptors() -> None:
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
     except (OSError, ValueError) as error:
-        log.warning("the limit of open files stays at %d: %s", soft, error)
+        log.warning("cannot raise the limit of open files above %d: %s", soft, error)

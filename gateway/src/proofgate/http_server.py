@@ -130,7 +130,10 @@ class _Connection(HttpToolsProtocol):
             self._untold += len(piece)
             super().data_received(piece)
             if self._untold > MOST_HEAD and not self._refused:
-                self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, "What was sent has no end.")
+                self._refuse(
+                    HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
+                    "The request's head, chunk or trailer does not end.",
+                )
         if self._is_idle() and self._head_due is None:
             self._expect_head()
 

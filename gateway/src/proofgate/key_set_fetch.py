@@ -28,10 +28,10 @@ def fetch_key_set(url: str, timeout: float = TIMEOUT_SECONDS) -> str:
 
 def _text(answer: Answer) -> str:
     if 300 <= answer.status < 400:
-        raise FetchError("redirect", "redirects are not followed: set jwksURL to where the keys are")
+        raise FetchError("redirect", "redirects are not followed: set jwksURL to the final URL")
     if answer.status != http.HTTPStatus.OK:
-        raise FetchError("http_status", f"the answer is HTTP {answer.status}")
+        raise FetchError("http_status", f"the response has status {answer.status}")
     try:
         return answer.body.decode()
     except UnicodeDecodeError:
-        raise FetchError("bad_answer", "the answer is not UTF-8 text") from None
+        raise FetchError("bad_answer", "the response is not UTF-8 text") from None

@@ -184,7 +184,9 @@ class KeySets(Refreshing):
         if self._sources.get(source.issuer) is not source:
             return
         delay = source.fail(self._clock(), code, self._spread())
-        effect = "its tokens are refused" if source.keys is None else f"its {source.keys} known keys stay"
+        effect = (
+            "its tokens are refused" if source.keys is None else f"its {source.keys} known keys stay in use"
+        )
         log.warning(
             "issuer %s: its keys cannot be fetched: %s; %s, next attempt in %.0f s",
             *(source.issuer, reason, effect, delay),

@@ -28,9 +28,9 @@ per request, as words in the last user message:
 GET /mock/stats reports how many requests were started, completed, failed on purpose and given up by the
 client, and how often each of the last 10000 ids was seen. Usage: a prompt has one token per word, an answer
 as many as content chunks; max_tokens and max_completion_tokens shorten it (finish_reason "length").
-A request with "logprobs": true gets the distribution of each token, which is drawn from the prompt and
-the character of the upstream. An answer that has to have a JSON schema is a sample of it; one to pictures
-says what they are.
+A request with "logprobs": true gets the distribution of each token, which depends on the prompt and the
+simulated model. The answer to a request with a JSON schema is a sample that conforms to it. The answer to
+a request with pictures describes them.
 """
 
 CREATED = 1_700_000_000  # constant, so that answers are the same bytes in every run

@@ -30,7 +30,7 @@ from proofgate.config.settings import Settings
 
 def _not_blank(text: str) -> str:
     if not text:
-        raise ValueError("write a text to look at")
+        raise ValueError("write a text to evaluate")
     return text
 
 

@@ -56,8 +56,8 @@ class Capacity:
         what = "too little memory" if self.resource == "memory" else f"too few {self.resource}"
         unit = " bytes" if self.resource == "memory" else ""
         return (
-            f"{what} for what the configuration promises: {self.needed}{unit} needed, {self.available} "
-            f"available; {_REMEDY[self.resource]}"
+            f"{what} for the configured limits: {self.needed}{unit} needed, "
+            f"{self.available} available; {_REMEDY[self.resource]}"
         )
 
 
@@ -98,10 +98,10 @@ def metrics_of(capacities: tuple[Capacity, ...]) -> str:
     """The same, as Prometheus text. Without a bound there is no `available`."""
     needed, available = "proofgate_capacity_needed", "proofgate_capacity_available"
     lines = [
-        f"# HELP {needed} What all that the configuration promises takes, memory in bytes.",
+        f"# HELP {needed} Resources that the configured limits need, memory in bytes.",
         f"# TYPE {needed} gauge",
         *(f'{needed}{{resource="{each.resource}"}} {each.needed}' for each in capacities),
-        f"# HELP {available} What the process may have of it.",
+        f"# HELP {available} Resources that the process may use, memory in bytes.",
         f"# TYPE {available} gauge",
         *(
             f'{available}{{resource="{each.resource}"}} {each.available}'

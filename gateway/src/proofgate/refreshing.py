@@ -43,7 +43,7 @@ class Refreshing(ABC):
             try:
                 self.tick()
             except Exception:
-                log.exception("%s cannot be looked after now", self.what)
+                log.exception("%s cannot be synced now", self.what)
             await asyncio.sleep(self.tick_seconds)
 
     async def first_round(self) -> None:

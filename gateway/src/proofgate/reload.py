@@ -55,7 +55,7 @@ class Outcome:
             problems = [problem.report(self.error.source) for problem in self.error.problems]
             answer["error"] = {
                 "code": error_code(self.error),
-                "message": "the configuration is refused, and the one before stays in force",
+                "message": "the configuration is refused, and the previous one stays active",
             }
             answer["problems"] = problems
         return answer
@@ -122,7 +122,7 @@ class Reloader:
 
     def _tenants_changed(self) -> None:
         self._digest, self._loaded_at = self._worker.config_digest, _now()
-        log.info("shards of tenants applied: digest %s", self._digest)
+        log.info("applied changed tenant shards: digest %s", self._digest)
 
     async def _reload_file(self) -> Outcome:
         try:
@@ -264,11 +264,11 @@ class Reloader:
             if renewed != self._config:
                 self._config, self._digest, self._loaded_at = renewed, self._worker.config_digest, _now()
                 self._applied(renewed)
-                log.info("files of the configuration in force applied: digest %s", self._digest)
+                log.info("applied changed files of the active configuration: digest %s", self._digest)
         places = [problem.place(error.source) for problem in error.problems]
         self._last_error = {"code": error_code(error), "at": _now(), "problems": places}
         for line in error.lines:
-            log.error("the new configuration is refused, the one before stays: %s", line)
+            log.error("the new configuration is refused, the previous one stays active: %s", line)
         return Outcome("refused", self._digest, error)
 
 
@@ -294,7 +294,9 @@ def needs_restart(old: Config, new: Config) -> list[Problem]:
         ("analysis",): before.analysis != after.analysis,
         ("limits", "connections"): before.limits.connections != after.limits.connections,
     }
-    message = "it is fixed while a worker runs: restart the worker to change it, or put the old value back"
+    message = (
+        "it cannot change while a worker runs: restart the worker to change it, or restore the old value"
+    )
     return [new.problem(NEEDS_RESTART, path, message) for path, differs in fixed.items() if differs]
 
 

@@ -205,14 +205,16 @@ class WorkerProcess:
         retiring = self._worker.retire(retire)
         if retiring != self._retiring:
             self._retiring = retiring
-            log.info("retiring: not ready, serving what comes" if retiring else "staying: ready again")
+            log.info(
+                "retiring: not ready, but still serving requests" if retiring else "staying: ready again"
+            )
         return retiring
 
     def drain(self) -> None:
         """Begins to drain. The process stays until a signal: a sealed worker still proves what it did."""
         if not self._draining:
             self._draining = True
-            log.info("draining: new connections are turned away, exchanges in flight have time to finish")
+            log.info("draining: new connections are refused, exchanges in flight have time to finish")
             self._worker.drain()
 
     def _on_signal(self) -> None:
@@ -223,7 +225,7 @@ class WorkerProcess:
             self.drain()
             self._signalled.set()
         else:
-            log.warning("second signal: leaving within %.0f s, sealed or not", HURRY_SECONDS)
+            log.warning("second signal: exiting within %.0f s, even if the log is not sealed", HURRY_SECONDS)
             self._deadline = min(self._deadline, now + HURRY_SECONDS)
 
     def _admin_server(self, listener: socket.socket) -> Server:
@@ -249,10 +251,10 @@ class WorkerProcess:
                 async with asyncio.timeout(_WATCH_SECONDS):
                     await self._signalled.wait()
             if serving.done():
-                log.error("the admin server ended by itself")
+                log.error("the admin server ended unexpectedly")
                 return False
             if self._worker.ready() == "failed":
-                log.error("a thread of the worker ended by itself: the next incarnation closes its log")
+                log.error("a thread of the worker ended unexpectedly: the next incarnation closes its log")
                 return False
         return True
 
@@ -270,7 +272,7 @@ class WorkerProcess:
                 log.error("the log cannot be sealed: %s; the next incarnation closes it", reason)
                 return False
             if left <= 0:
-                log.error("the drain deadline passed: the next incarnation closes what is left")
+                log.error("the drain deadline passed: the next incarnation closes the log")
                 return False
             # A join whose threads have ended does not wait.
             await asyncio.sleep(_JOIN_PAUSE_SECONDS)

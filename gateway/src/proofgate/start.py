@@ -24,7 +24,7 @@ def startable(path: Path, accepted: Path | None, shard: int) -> Config:
         config = load(path)
         require_usable(config, shard)
     except InvalidConfigError as error:
-        log.warning("the configuration is refused, the one that was accepted last stays:\n%s", error)
+        log.warning("the configuration is refused, the last accepted one stays active:\n%s", error)
         return _accepted(path, accepted, shard, error)
     return config
 

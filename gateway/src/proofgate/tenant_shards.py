@@ -115,7 +115,12 @@ class TenantShards:
                 self._refused[number] = now
                 if now != before:
                     place = f"line {now['line']} of {now['file']}: " if now["line"] else ""
-                    log.error("shard %02d of tenants stays as it was: %s%s", number, place, now["problem"])
+                    log.error(
+                        "tenant shard %02d is refused, its previous content stays in use: %s%s",
+                        number,
+                        place,
+                        now["problem"],
+                    )
 
     def _tell_of_well_known(self, report: dict[str, Any]) -> None:
         count = report.get("well_known", 0)
@@ -123,7 +128,7 @@ class TenantShards:
         names = ("well_known", "first_well_known")
         if count and any(report.get(name) != self._in_service.get(name) for name in names):
             first = ", ".join(f"{left['key']} of {left['tenant']}" for left in report["first_well_known"])
-            log.error("%d keys of tenants let nobody in, such as %s: each is %s", count, first, WELL_KNOWN)
+            log.error("%d tenant keys are ignored, such as %s: each is %s", count, first, WELL_KNOWN)
 
     def status(self) -> dict[str, Any] | None:
         """What the admin port shows: places, never values. None without shards."""

@@ -84,7 +84,7 @@ def exchange(
         with connection.getresponse() as response:
             return _whole(response, bounds.answer_bytes)
     except TimeoutError:
-        raise ExchangeError("timeout", f"no whole answer within {bounds.seconds:g} s") from None
+        raise ExchangeError("timeout", f"no complete response within {bounds.seconds:g} s") from None
     except ssl.SSLCertVerificationError as error:
         raise ExchangeError("tls", f"the certificate is not trusted: {error.verify_message}") from None
     except ssl.SSLError:
@@ -96,9 +96,9 @@ def exchange(
             "unreachable", f"not reachable: {error.strerror or 'connection failed'}"
         ) from None
     except UnicodeError:
-        raise ExchangeError("unreachable", "not reachable: the host's name is not one") from None
+        raise ExchangeError("unreachable", "not reachable: the host name is not valid") from None
     except http.client.HTTPException:
-        raise ExchangeError("bad_answer", "the answer is not HTTP") from None
+        raise ExchangeError("bad_answer", "the response is not HTTP") from None
     finally:
         connection.close()
 
@@ -135,8 +135,8 @@ def _connect(url: str, timeout: float, authorities: Path | None) -> http.client.
 def _whole(response: http.client.HTTPResponse, most: int) -> Answer:
     body = response.read(most + 1)
     if len(body) > most:
-        raise ExchangeError("too_large", f"the answer is larger than {most} bytes")
+        raise ExchangeError("too_large", f"the response is larger than {most} bytes")
     if response.length:
-        raise ExchangeError("bad_answer", "the answer ends too early")
+        raise ExchangeError("bad_answer", "the response is truncated")
     headers = response.headers
     return Answer(response.status, headers.get("Content-Type", ""), body, headers.get("Date", ""))

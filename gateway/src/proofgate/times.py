@@ -27,12 +27,12 @@ def begin(text: str) -> int:
     try:
         read = datetime.fromisoformat(text)
     except ValueError:
-        raise ValueError(f"{text!r} is no day and no time of ISO 8601") from None
+        raise ValueError(f"{text!r} is not a date or time in ISO 8601") from None
     read = read if read.tzinfo is not None else read.replace(tzinfo=UTC)
     try:
         micros = (read - _EPOCH) // _MICROSECOND
     except OverflowError:
-        raise ValueError(f"{text} is too far away") from None
+        raise ValueError(f"{text} is out of range") from None
     if micros < 0:
         raise ValueError(f"{text} is before 1970")
     return micros

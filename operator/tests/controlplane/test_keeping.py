@@ -94,7 +94,7 @@ def test_a_retention_job_beside_an_auditor_waits_for_its_log_and_says_so(kept: N
     assert ("to" in names, asked["ports"][0]["port"]) == (False, 9091)
     kept.kubectl("create", "job", "--from=cronjob/demo-retention", "demo-retention-now")
     wait_for(lambda: len(kept.names("pod", COMPONENT)) == 1, "the Job has its pod")
-    why = "what is signed of 2 logs waits until the auditor's log has it"
+    why = "signed statements about 2 logs wait until the auditor's log contains them"
     said = report(result="not_anchored", message=why, anchor="auditor", staying={"not_anchored": 2})
     ended = {"exitCode": 10, "finishedAt": "2026-12-01T02:31:00Z", "message": json.dumps(said)}
     container = {

@@ -164,11 +164,7 @@ def run(options: argparse.Namespace) -> int:
         try:
             ssl.create_default_context(cafile=options.witness_ca)
         except OSError as error:
-            why = (
-                "it has no certificate that can be read"
-                if isinstance(error, ssl.SSLError)
-                else error.strerror
-            )
+            why = "it contains no readable certificate" if isinstance(error, ssl.SSLError) else error.strerror
             return fail(f"--witness-ca: {options.witness_ca}: {why} [auditor_witness_ca]", EXIT_USAGE)
     try:
         served = workers.served(options)
@@ -183,7 +179,7 @@ def run(options: argparse.Namespace) -> int:
         return fail(f"--signing-key or a verifying key: {error}", EXIT_USAGE)
     if options.new_aggregate:
         logging.getLogger("proofgate.auditor").warning(
-            "a new aggregate log begins in %s: nothing that happened before is known to it", options.state
+            "starting a new aggregate log in %s: it knows nothing of what happened before", options.state
         )
     watch = Watch(auditor, options.scrub << 20, served=served)
     keeping_key = None if options.keeping_key is None else read_verifying_key(options.keeping_key)
@@ -214,7 +210,7 @@ def _wrong_folders(options: argparse.Namespace) -> str | None:
     if not ledger.is_dir():
         return f"{options.ledger} is not a directory"
     if state == ledger or ledger in state.parents:
-        return "--state is inside the ledger: an older ledger would set the auditor back"
+        return "--state is inside the ledger: restoring an older ledger would also roll back the auditor"
     return None
 
 

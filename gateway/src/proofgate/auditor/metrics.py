@@ -33,18 +33,23 @@ def render(watch: Watch, index: AuditedIndex | None = None, desk: Desk | None = 
 
 def _desk(desk: Desk) -> Iterator[str]:
     for name, kind, value, text in (
-        ("access_log_bytes", "gauge", desk.access_log.used_bytes, "Bytes of the record of reads"),
-        ("access_log_limit_bytes", "gauge", desk.access_log.most_bytes, "How many it may have"),
+        ("access_log_bytes", "gauge", desk.access_log.used_bytes, "Size of the access log, in bytes"),
+        (
+            "access_log_limit_bytes",
+            "gauge",
+            desk.access_log.most_bytes,
+            "Maximum size of the access log, in bytes",
+        ),
         (
             "reads_without_room_total",
             "counter",
             desk.without_room,
-            "Answers that a reader did not get because its part of the record of reads is full",
+            "Responses refused because the reader's share of the access log is full",
         ),
     ):
         yield from _family(name, kind, text)
         yield f"{_PREFIX}_{name} {value}"
-    yield from _family("sign_ins_refused_total", "counter", "Sign-ins of readers that failed, by why")
+    yield from _family("sign_ins_refused_total", "counter", "Failed sign-ins of readers, by reason")
     for code, count in sorted(desk.sign_ins.totals.items()):
         yield f'{_PREFIX}_sign_ins_refused_total{{code="{code}"}} {count}'
 
@@ -52,7 +57,7 @@ def _desk(desk: Desk) -> Iterator[str]:
 def _index(index: AuditedIndex) -> Iterator[str]:
     standing = index.standing()
     for name, value, text in (
-        ("index_usable", int(not standing.code), "Whether the index is written; 0 while it cannot be"),
+        ("index_usable", int(not standing.code), "1 while the index can be written, else 0"),
         ("index_records_behind", standing.behind, "Accepted records that are not in the index yet"),
     ):
         yield from _family(name, "gauge", text)
@@ -70,36 +75,36 @@ def _lines(watch: Watch) -> Iterator[str]:
             "scrub_rounds_total",
             "counter",
             totals.scrub_rounds,
-            "How often the whole ledger was verified again",
+            "Completed repeat verifications of the whole ledger",
         ),
         ("records_behind", "gauge", totals.behind, "Signed records that are not verified yet"),
-        ("removed_logs", "gauge", totals.removed, "Logs that were removed by right"),
+        ("removed_logs", "gauge", totals.removed, "Logs that were removed with a valid tombstone"),
         ("heads", "gauge", totals.entries, "Entries of the aggregate log"),
         (
             "published_heads",
             "gauge",
             watch.published(),
-            "Entries under the published checkpoint of the aggregate log",
+            "Entries that the published checkpoint of the aggregate log covers",
         ),
         ("poll_failures_total", "counter", totals.failures, "Polls that could not write the auditor's state"),
     ):
         yield from _family(name, kind, text)
         yield f"{_PREFIX}_{name} {value}"
-    yield from _family("clock_steps_total", "counter", "Steps of the auditor's clock of a second or more")
+    yield from _family("clock_steps_total", "counter", "Jumps of the auditor's clock by a second or more")
     for direction, count in (("back", watch.clock.back), ("ahead", watch.clock.ahead)):
         yield f'{_PREFIX}_clock_steps_total{{direction="{direction}"}} {count}'
-    yield from _family("last_poll_timestamp_seconds", "gauge", "When the ledger was last looked at")
+    yield from _family("last_poll_timestamp_seconds", "gauge", "Unix time of the last poll of the ledger")
     yield f"{_PREFIX}_last_poll_timestamp_seconds {watch.last_poll:.3f}"
-    yield from _family("findings", "gauge", "What is known to be wrong, by code and verdict")
+    yield from _family("findings", "gauge", "Current findings, by code and verdict")
     counted = Counter((finding["code"], finding["verdict"]) for finding in watch.findings())
     for (code, verdict), count in sorted(counted.items()):
         yield f'{_PREFIX}_findings{{code="{code}",verdict="{verdict}"}} {count}'
     yield from _family(
-        "cosigning_lag_seconds", "gauge", "Since when heads have waited for a quorum of witnesses"
+        "cosigning_lag_seconds", "gauge", "Seconds for which tree heads have waited for a quorum of witnesses"
     )
     yield f"{_PREFIX}_cosigning_lag_seconds {watch.cosigning_lag():.3f}"
     yield from _family(
-        "lag_seconds", "gauge", "Since when a signed checkpoint of the shard has waited to be verified"
+        "lag_seconds", "gauge", "Seconds for which the shard's oldest unverified checkpoint has waited"
     )
     for head in watch.heads():
         yield f'{_PREFIX}_lag_seconds{{shard="{_label(head["shard"])}"}} {head["lag"] / _MICROSECONDS:.3f}'
@@ -112,7 +117,7 @@ def _lines(watch: Watch) -> Iterator[str]:
 def _workers(watch: Watch) -> Iterator[str]:
     if watch.served is None:
         return
-    yield from _family("worker_up", "gauge", "Whether the worker of the shard can be read")
+    yield from _family("worker_up", "gauge", "1 if the worker of the shard can be read, else 0")
     for shard, answers in sorted(watch.served.standing().items()):
         yield f'{_PREFIX}_worker_up{{shard="{_label(shard)}"}} {int(answers)}'
     yield from _family("worker_bytes_total", "counter", "Bytes of files that were read from workers")
@@ -124,12 +129,16 @@ def _witnesses(standing: list[dict[str, Any]]) -> Iterator[str]:
         return
     for name, field, text in (
         ("cosigned_heads", "size", "Entries of the newest checkpoint that the witness has cosigned"),
-        ("cosignature_timestamp_seconds", "time", "When the witness did, by its clock; 0 before the first"),
+        (
+            "cosignature_timestamp_seconds",
+            "time",
+            "Unix time of the witness's newest cosignature, by its clock; 0 before the first",
+        ),
     ):
         yield from _family(f"witness_{name}", "gauge", text)
         for witness in standing:
             yield f'{_PREFIX}_witness_{name}{{witness="{_label(witness["name"])}"}} {witness[field]}'
-    yield from _family("witness_requests_total", "counter", "Requests to witnesses, by how they ended")
+    yield from _family("witness_requests_total", "counter", "Requests to witnesses, by result")
     for witness in standing:
         for result, count in sorted(witness["results"].items()):
             labels = f'witness="{_label(witness["name"])}",result="{result}"'
@@ -142,13 +151,18 @@ def _mirrors(mirrors: list[Mirror]) -> Iterator[str]:
             "lag_seconds",
             "gauge",
             lambda one: f"{one.lag_seconds():.3f}",
-            "Since when something waits to be mirrored",
+            "Seconds for which the oldest unmirrored data has waited",
         ),
-        ("lag_bytes", "gauge", lambda one: one.lag_bytes, "Bytes of ended logs that wait to be mirrored"),
-        ("objects_total", "counter", lambda one: one.totals.objects, "Objects that were put there"),
-        ("bytes_total", "counter", lambda one: one.totals.bytes, "Their bytes"),
+        ("lag_bytes", "gauge", lambda one: one.lag_bytes, "Bytes of ended logs that are not mirrored yet"),
+        (
+            "objects_total",
+            "counter",
+            lambda one: one.totals.objects,
+            "Objects that were written to the mirror",
+        ),
+        ("bytes_total", "counter", lambda one: one.totals.bytes, "Bytes that were written to the mirror"),
     ]
-    yield from _places(("mirror", "mirror"), mirrors, families, "Rounds that broke off, by why")
+    yield from _places(("mirror", "mirror"), mirrors, families, "Failed rounds, by reason")
 
 
 def _streams(streams: list[Stream]) -> Iterator[str]:
@@ -157,12 +171,12 @@ def _streams(streams: list[Stream]) -> Iterator[str]:
             "lag_seconds",
             "gauge",
             lambda one: f"{one.lag_seconds():.3f}",
-            "Since when exchanges wait to be sent",
+            "Seconds for which the oldest unsent exchange has waited",
         ),
-        ("records_behind", "gauge", lambda one: one.behind, "Records whose exchanges wait to be sent"),
+        ("records_behind", "gauge", lambda one: one.behind, "Records whose exchanges are not sent yet"),
         ("events_total", "counter", lambda one: one.totals.events, "Exchanges that were sent"),
     ]
-    yield from _places(("siem", "sink"), streams, families, "Batches that were not sent, by why")
+    yield from _places(("siem", "sink"), streams, families, "Failed batches, by reason")
 
 
 def _places(

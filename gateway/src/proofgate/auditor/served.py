@@ -88,17 +88,17 @@ class _Worker:
         names = self.files.names("")
         shards = [name for name in names if name.isascii() and name.isdigit()]
         if len(shards) > _MOST_SHARDS:
-            raise WorkerError(f"it says that it holds {len(shards)} shards")
+            raise WorkerError(f"it reports too many shards: {len(shards)}")
         for shard in shards:
             # Gone since the listing: the next one tells.
             with suppress(FileNotFoundError):
                 held.shards[shard] = frozenset(self.files.names(shard))
             if (logs := sum(map(len, held.shards.values()))) > _MOST_LOGS:
-                raise WorkerError(f"it says that it holds more than {_MOST_LOGS} logs: {logs}")
+                raise WorkerError(f"it reports too many logs: {logs}, at most {_MOST_LOGS} are read")
         if STATEMENTS in names:
             statements = self.files.names(STATEMENTS)
             if len(statements) > _MOST_STATEMENTS:
-                raise WorkerError(f"it says that it holds {len(statements)} statements of key succession")
+                raise WorkerError(f"it reports too many statements of key succession: {len(statements)}")
             for name in statements:
                 with suppress(FileNotFoundError):
                     path = f"{STATEMENTS}/{name}"
@@ -147,7 +147,7 @@ class ServedLedger:
         try:
             self.follow_the_list()
         except (ValueError, OSError) as error:
-            log.error("the list of workers cannot be read, and stays as it was: %s", error)  # noqa: TRY400
+            log.error("cannot read the list of workers, the previous list stays in use: %s", error)  # noqa: TRY400
         for worker in self._workers.values():
             if worker.held is not None:
                 worker.was_read()
@@ -170,7 +170,7 @@ class ServedLedger:
         since = worker.failing_since
         if since is None or time.monotonic() - since < self._patience:
             return None
-        return f"its worker has not been read for {time.monotonic() - since:.0f} s: {worker.why}"
+        return f"its worker could not be read for {time.monotonic() - since:.0f} s: {worker.why}"
 
     def _call_the_roll(self) -> None:
         due = [worker for worker in self._workers.values() if worker.is_due()]
@@ -182,7 +182,7 @@ class ServedLedger:
                 continue
             if not worker.asked.done():
                 if worker in due:
-                    worker.failed("it does not say what it holds")
+                    worker.failed("it does not list its contents")
                 continue
             done, worker.asked = worker.asked, None
             try:
@@ -225,7 +225,7 @@ class ServedLedger:
                 return worker, path.split("/", 1)[1]
         if own is not None and own.held is None:
             raise WorkerError(own.why or "its worker does not answer")
-        raise FileNotFoundError("it is not there")
+        raise FileNotFoundError("it does not exist")
 
     def list(self, path: str) -> list[str]:
         """The names in a folder. Raises OSError."""
@@ -239,7 +239,7 @@ class ServedLedger:
         if len(below) == 1:
             logs = [of.shards[below[0]] for of in held if below[0] in of.shards]
             if not logs:
-                raise FileNotFoundError("it is not there")
+                raise FileNotFoundError("it does not exist")
             return sorted(frozenset().union(*logs))
         worker, there = self._of(path)
         return self._asked(worker, lambda: worker.files.names(there))
@@ -250,7 +250,7 @@ class ServedLedger:
         if below[0] == STATEMENTS:
             content = self.statements().get(below[-1])
             if content is None:
-                raise FileNotFoundError("it is not there")
+                raise FileNotFoundError("it does not exist")
             return len(content), content
         worker, there = self._of(path)
         most = _HEADER_BYTES if path.endswith(_SEGMENTS) else _SMALL_BYTES
@@ -288,7 +288,7 @@ def read_list(path: Path) -> dict[str, str]:
     except (ValueError, RecursionError):
         raise ValueError(f"{path} is not JSON") from None
     if not isinstance(document, dict):
-        raise ValueError(f"{path} is not an object of URLs by shards")  # noqa: TRY004 - it is a file's content
+        raise ValueError(f"{path} is not a JSON object that maps shards to URLs")  # noqa: TRY004 - it is a file's content
     return checked(document)
 
 
@@ -297,7 +297,7 @@ def checked(workers: Mapping[str, object]) -> dict[str, str]:
     found: dict[str, str] = {}
     for shard, url in workers.items():
         if not (shard.isascii() and shard.isdigit() and len(shard) <= 9 and shard == str(int(shard))):
-            raise ValueError(f"{shard!r} is not the number of a shard")
+            raise ValueError(f"{shard!r} is not a shard number")
         if not isinstance(url, str):
             raise ValueError(f"the worker of shard {shard} has no URL")  # noqa: TRY004 - as above
         WorkerFiles(url, None)

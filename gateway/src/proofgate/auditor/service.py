@@ -60,7 +60,7 @@ def create_app(watch: Watch, kept: Kept | None = None) -> FastAPI:
     @app.get("/readyz")
     async def readyz() -> PlainTextResponse:
         if not watch.last_poll:
-            return PlainTextResponse("the first poll has not ended\n", HTTPStatus.SERVICE_UNAVAILABLE)
+            return PlainTextResponse("the first poll has not finished\n", HTTPStatus.SERVICE_UNAVAILABLE)
         if watch.blind is not None:
             # Not for /healthz to say: another start would see no more.
             text = f"the ledger cannot be read: {watch.blind}\n"
@@ -68,7 +68,7 @@ def create_app(watch: Watch, kept: Kept | None = None) -> FastAPI:
         standing = None if index is None else index.standing()
         if standing is not None and standing.code:
             # It audits all the same, which is what it is there for.
-            return PlainTextResponse(f"ok, but the index is behind [{standing.code}]\n")
+            return PlainTextResponse(f"ok, but the index lags [{standing.code}]\n")
         return PlainTextResponse("ok\n")
 
     # The core may be writing what a witness has answered: a thread of the pool waits for it.

@@ -145,7 +145,7 @@ class Watch:
             except _core.ProofgateError as error:
                 self.totals.failures += 1
                 log.error(  # noqa: TRY400 - what happened is in the message, and the next poll is in a second
-                    "the poll failed and is tried again: %s [%s]", error, error.code
+                    "the poll failed and will be retried: %s [%s]", error, error.code
                 )
             await asyncio.sleep(0 if busy else POLL_SECONDS)
 
@@ -173,7 +173,7 @@ class Watch:
         if self._stepped is None or time.monotonic() - self._stepped[1] >= STEP_STANDS_SECONDS:
             return []
         step = self._stepped[0]
-        message = f"{step.describe()}: times of findings and entries jump there"
+        message = f"{step.describe()}: the times of findings and entries jump at this point"
         # It is of no log: of the machine that audits them.
         of = {"code": "clock_step", "origin": "auditor", "shard": "", "verdict": "incomplete"}
         return [{**of, "since": step.to, "message": message}]
@@ -213,14 +213,14 @@ class Watch:
             finding = found[key]
             log.error("%s: %s: %s [%s]", finding["verdict"], finding["origin"], finding["message"], key[0])
         for code, origin in self._known - found.keys():
-            log.warning("it is over: %s [%s]", origin, code)
+            log.warning("resolved: %s [%s]", origin, code)
         self._known = set(found)
 
     def _tell_progress(self) -> None:
         now = time.monotonic()
         if self.totals.behind and now - self._progress_told >= PROGRESS_SECONDS:
             self._progress_told = now
-            log.info("%d records verified, %d are left", self.totals.records, self.totals.behind)
+            log.info("%d records verified, %d remain", self.totals.records, self.totals.behind)
 
 
 def seconds(value: float) -> int:

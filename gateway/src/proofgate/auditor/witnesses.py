@@ -29,19 +29,19 @@ _CONFLICT = "conflict"
 _AGAINST_US = {"rollback", "fork"}
 _MEANS = {
     _COSIGNED: "it cosigns",
-    "rollback": "it says that it has cosigned more of this log than there is",
-    "fork": "it says that what it has cosigned of this log is another history",
-    "bad_cosignature": "its answer is no cosignature of this checkpoint by its key",
-    "bad_answer": "its answer is not of the protocol",
+    "rollback": "it reports that it cosigned a larger size than this log has",
+    "fork": "it reports that it cosigned a different history of this log",
+    "bad_cosignature": "its response is not a cosignature of this checkpoint by its key",
+    "bad_answer": "its response does not follow the protocol",
     "unknown_log": "it does not know this log: its administrator has to add the auditor's verifying key",
     "unknown_key": "it knows this log under another key",
     "refused": "it refuses",
-    "redirect": "it answers with a redirect, which is not followed",
-    "too_large": "its answer is too large",
+    "redirect": "it responds with a redirect, which is not followed",
+    "too_large": "its response is too large",
     "timeout": "it does not answer in time",
     "tls": "its certificate is not trusted, or TLS fails",
     "unreachable": "it is not reachable",
-    "state": "what it answered could not be written",
+    "state": "its response could not be stored",
 }
 
 
@@ -60,7 +60,7 @@ def _prefix(name: str, text: str, allow_http: bool) -> str:
     except ValueError as error:
         raise PolicyUrlError(f"the URL of the witness {name}: {error}") from None
     if url.query or url.fragment:
-        raise PolicyUrlError(f"the URL of the witness {name}: remove the part from '?' or '#' on")
+        raise PolicyUrlError(f"the URL of the witness {name}: remove '?' or '#' and everything after it")
     if url.scheme != "https" and not allow_http and not is_loopback(url.hostname or ""):
         raise PolicyUrlError(
             f"the URL of the witness {name}: use https, or --allow-http-witnesses in a network that you trust"
@@ -109,7 +109,7 @@ class Witnesses:
             try:
                 self._ask_once(number)
             except Exception:
-                log.exception("a witness cannot be looked after now")
+                log.exception("cannot process a witness now, will retry")
 
     def _ask_once(self, number: int) -> None:
         while not self._stop.is_set() and self.ask(number) == _CONFLICT:

@@ -45,7 +45,7 @@ class WorkerFiles:
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
             raise ValueError(f"{url} is not an http(s) URL")
         if parts.username is not None or parts.password is not None:
-            raise ValueError("a URL of a worker holds no password: name a --worker-token")
+            raise ValueError("the URL of a worker must not contain a password: use --worker-token")
         self._connection = TimedConnection(parts)
         self._token_file = token_file
         self._headers: dict[str, str] = {}
@@ -73,25 +73,25 @@ class WorkerFiles:
             document = json.loads(body)
             names = document["names"]
         except (ValueError, RecursionError, KeyError, TypeError):
-            raise WorkerError("it answered with no list of names") from None
+            raise WorkerError("its response is not a list of names") from None
         if not isinstance(names, list) or len(names) > MOST_NAMES:
-            raise WorkerError("it answered with no list of names")
+            raise WorkerError("its response is not a list of names")
         if not all(isinstance(name, str) and 0 < len(name) <= 255 and "/" not in name for name in names):
-            raise WorkerError("it answered with names that are not valid")
+            raise WorkerError("its response has invalid names")
         return sorted(set(names))
 
     def read(self, path: str, offset: int, most: int) -> tuple[int, bytes]:
         """The length of a file, and its bytes from `offset` on: `most` or BLOCK_BYTES, fewer only at its end.
 
-        Raises FileNotFoundError when it is not there, UnreadableError, WorkerError.
+        Raises FileNotFoundError when it does not exist, UnreadableError, WorkerError.
         """
         most = min(most, BLOCK_BYTES)
         body, told = self._get(f"/ledger/file?path={quote(path)}&offset={offset}&most={most}", most)
         if told is None or not told.isascii() or not told.isdigit() or len(told) > 19:
-            raise WorkerError("it answered without the length of the file")
+            raise WorkerError("its response lacks the length of the file")
         length = int(told)
         if len(body) != max(0, min(most, length - offset)):
-            message = f"it answered with {len(body)} bytes of a file of {length} from byte {offset} on"
+            message = f"it returned {len(body)} bytes of a file of {length} bytes, from offset {offset}"
             raise WorkerError(message)
         return length, body
 
@@ -103,7 +103,7 @@ class WorkerFiles:
     def _get(self, target: str, most: int) -> tuple[bytes, str | None]:
         began = time.monotonic()
         if self._closed or self._spent > self._look_seconds:
-            raise WorkerError(f"it took more than {self._look_seconds:g} s of one look")
+            raise WorkerError(f"reading it took more than {self._look_seconds:g} s of one poll")
         try:
             return self._exchange(target, most)
         except (OSError, UnicodeError, http.client.HTTPException) as error:
@@ -120,7 +120,7 @@ class WorkerFiles:
             limit = most if response.status == http.client.OK else _MOST_REFUSED
             body = response.read(limit + 1)
             if len(body) > limit or response.length:
-                raise WorkerError("its answer is not of the length that it has to be of")
+                raise WorkerError("its response has the wrong length")
             if response.status != http.client.OK:
                 raise _refusal(response.status, body)
             return body, response.getheader(_LENGTH)
@@ -133,7 +133,7 @@ def _refusal(status: int, body: bytes) -> OSError:
         code = ""
     # Another server, or a worker that knows no such route, says 404 too: that is no word about the file.
     if status == http.client.NOT_FOUND and code == _GONE:
-        return FileNotFoundError("it is not there")
+        return FileNotFoundError("it does not exist")
     if status == http.client.SERVICE_UNAVAILABLE and code in _UNREADABLE:
         return UnreadableError(f"the worker cannot read it ({code})")
     known = code if code.replace("_", "").isalnum() and code.isascii() and len(code) <= 64 else "no code"
@@ -144,9 +144,9 @@ def _worker_error(error: Exception) -> WorkerError:
     if isinstance(error, WorkerError):
         return error
     if isinstance(error, TimeoutError):
-        return WorkerError(f"it gave no whole answer within {ANSWER_SECONDS:g} s")
+        return WorkerError(f"it sent no complete response within {ANSWER_SECONDS:g} s")
     if isinstance(error, OSError):
         return WorkerError(f"it cannot be reached: {error.strerror or 'the connection failed'}")
     if isinstance(error, UnicodeError):
         return WorkerError("it cannot be reached: its host name is not valid")
-    return WorkerError("its answer is not HTTP")
+    return WorkerError("its response is not HTTP")

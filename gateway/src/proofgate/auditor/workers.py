@@ -38,7 +38,7 @@ def wrong_arguments(options: argparse.Namespace) -> str | None:
     # They read the ledger as files, which no one folder has.
     for name in ("index", "readers", "mirror", "siem"):
         if getattr(options, name):
-            return f"--{name} needs --ledger: it reads a ledger that is mounted"
+            return f"--{name} needs --ledger: it reads a mounted ledger"
     try:
         _listed(options)
     except ValueError as error:

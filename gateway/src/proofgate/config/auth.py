@@ -53,9 +53,9 @@ def is_confidential(url: str, also: frozenset[str] = frozenset()) -> bool:
 def _token_url(text: str, also: frozenset[str] = frozenset()) -> str:
     url = split_url(text, "https://sts.eu-west-1.amazonaws.com")
     if url.query or url.fragment:
-        raise ValueError("remove the part from '?' or '#' on: it is never sent")
+        raise ValueError("remove '?' or '#' and everything after it: it is never sent")
     if not is_confidential(text, also):
-        raise ValueError("use https: a listener on the network would have the credentials")
+        raise ValueError("use https: anyone on the network could read the credentials")
     return text.rstrip("/")
 
 
@@ -179,12 +179,14 @@ def check_auth(auth: Auth | None, provider_type: str, path: FieldPath, findings:
 
     if auth is None:
         if provider_type in _NEEDS_AUTH:
-            report(None, f"add it, type {_types_for(provider_type)}: {provider_type} answers nobody without")
+            report(
+                None, f"add it, type {_types_for(provider_type)}: {provider_type} refuses requests without it"
+            )
         return
     kind = _KINDS[auth.type]
     if provider_type not in kind.providers:
         known = _types_for(provider_type)
-        report("type", f"{auth.type} is not for a provider of type {provider_type}: use {known}")
+        report("type", f"{auth.type} does not fit a provider of type {provider_type}: use {known}")
         return
     for field in Auth.model_fields:
         if field == "type":

@@ -92,7 +92,7 @@ def client_authorities(settings: Settings, files: NamedFiles, findings: Findings
         findings.report("config_plain_clients", ("tls", "acceptPlain"), message)
     if tls.client_ca_file is None:
         if tls.client_names:
-            message = "set clientCaFile: nobody is asked for a certificate without it"
+            message = "set clientCaFile: without it, no client is asked for a certificate"
             findings.report("config_unused_client_names", ("tls", "clientNames"), message)
         return None
     path: FieldPath = ("tls", "clientCaFile")
@@ -123,7 +123,7 @@ def _identity(
     if len(findings.problems) == known and (code := _pair_problem(certificate, key)) is not None:
         if code == "config_foreign_private_key":
             names = f"{key_name} and {certificate_name}"
-            message = f"{names} do not belong together: use the key that the certificate was made for"
+            message = f"{names} do not match: use the key of this certificate"
         else:
             message = f"{key_name} cannot be read as a PEM private key"
         findings.report(code, key_path, message)
@@ -142,7 +142,7 @@ def _key_problem(text: str) -> str | None:
     if "PRIVATE KEY-----" not in text:
         return "holds no PEM private key"
     if "ENCRYPTED" in text:
-        return "is encrypted: a worker has nobody to ask for the passphrase, so decrypt it"
+        return "is encrypted: a worker cannot ask for the passphrase, so decrypt it"
     return None
 
 

@@ -109,9 +109,12 @@ def forward_proxy(settings: Settings, files: NamedFiles, findings: Findings) -> 
     password = files.secret((*path, "passwordFile"), proxy.password_file)
     if ":" in user:
         # RFC 7617, section 2: the first colon ends the user's name.
-        message = f"{proxy.username_file} holds a user name with a colon, which Basic cannot carry"
+        message = (
+            f"{proxy.username_file} contains a user name with a colon, which Basic authentication does "
+            "not allow"
+        )
         findings.report("config_bad_secret", (*path, "usernameFile"), message)
-    if findings.tolerate_since(known, "what the egress proxy is for is not sent"):
+    if findings.tolerate_since(known, "requests that need the egress proxy are not sent"):
         return replace(found, is_usable=False)
     shown = base64.b64encode(f"{user}:{password}".encode()).decode()
     return replace(found, authorization=SecretStr(f"Basic {shown}"))
@@ -137,15 +140,15 @@ def _fault(text: str) -> str | None:
     try:
         key = json.loads(text)
     except (ValueError, RecursionError):
-        return "is not JSON: it is the key file of a service account, as Google Cloud gives it"
+        return "is not JSON: expected a service account key file as Google Cloud issues it"
     fields = ("client_email", "private_key", "token_uri")
     if not isinstance(key, dict) or not all(isinstance(key.get(name), str) for name in fields):
-        return f"is no key of a service account: it has no {', '.join(fields)}"
+        return f"is not a service account key: it lacks {', '.join(fields)}"
     try:
         url = urlsplit(key["token_uri"])
         host = url.hostname or ""
     except ValueError:
-        return "has a token_uri that is no URL"
+        return "has a token_uri that is not a URL"
     if not host or (url.scheme != "https" and not (url.scheme == "http" and is_loopback(host))):
-        return "has a token_uri without https: a listener on the network would have the tokens"
+        return "has a token_uri without https: anyone on the network could read the tokens"
     return None

@@ -68,7 +68,7 @@ def _keys_of(
         path = (*where, "keyHashesFile")
         known = len(findings.problems)
         text = files.text(path, tenant.key_hashes_file)
-        findings.tolerate_since(known, f"{tenant.name} has no key of it")
+        findings.tolerate_since(known, f"no key in it is valid for {tenant.name}")
         for number, line in enumerate(text.splitlines(), start=1):
             entry = line.partition("#")[0].split()
             try:
@@ -94,4 +94,4 @@ def _read_line(entry: list[str]) -> KeyDigest:
     try:
         return KeyDigest(digest, unix_seconds(date))
     except ValueError as error:
-        raise ValueError(f"not usable, its date is not one: {error}") from None
+        raise ValueError(f"not usable, its expiry date is not valid: {error}") from None

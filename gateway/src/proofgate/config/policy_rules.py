@@ -122,7 +122,7 @@ def _check_guarded_tools(settings: Settings, findings: Findings) -> None:
         for position, entry in enumerate(entries):
             if entry.guarded_tools is not None:
                 message = (
-                    "nothing is flagged that they are guarded from: list prompt-injection under policy.packs"
+                    "guardedTools need a pack that flags attacks: list prompt-injection under policy.packs"
                 )
                 findings.report("config_missing_field", (section, position, "guardedTools"), message)
 

@@ -129,7 +129,7 @@ def _routing_key(settings: Settings, files: NamedFiles, findings: Findings) -> S
 def _token(path: FieldPath, name: str, files: NamedFiles, findings: Findings) -> SecretStr:
     token = files.secret(path, name)
     if token and len(token) < _TOKEN_MINIMUM:
-        message = f"what is in {name} is shorter than {_TOKEN_MINIMUM} characters: use openssl rand -hex 32"
+        message = f"the token in {name} is shorter than {_TOKEN_MINIMUM} characters: use openssl rand -hex 32"
         findings.report("config_weak_token", path, message)
     return SecretStr(token)
 

@@ -57,7 +57,7 @@ def _check_payloads(settings: Settings, findings: Findings) -> None:
             message = "set ledger.payloads: without that section nothing is stored"
             findings.report("config_payloads", path, message)
     elif (asking or payloads.mode == "Stored") and settings.ledger.shred_keys_directory is None:
-        message = "set ledger.shredKeysDirectory: what is stored is sealed with keys that lie elsewhere"
+        message = "set ledger.shredKeysDirectory: stored bodies are encrypted with keys from another folder"
         findings.report("config_payloads", ("ledger", "payloads"), message)
 
 
@@ -93,7 +93,7 @@ def _check_credentials(settings: Settings, findings: Findings) -> None:
             message = "only a provider of type Bedrock has region: remove it, or change the type"
             findings.report("config_provider_credentials", (*path, "region"), message)
         elif provider.type == "Bedrock" and is_signed(provider.auth) and provider.region is None:
-            message = "set region: a signature is for one region"
+            message = "set region: a request is signed for one region"
             findings.report("config_provider_credentials", path, message)
 
 
@@ -102,7 +102,7 @@ def _check_projects(settings: Settings, findings: Findings) -> None:
         path = ("providers", position)
         for field, value in (("project", provider.project), ("location", provider.location)):
             if provider.type == "VertexAI" and value is None:
-                message = f"set {field}: a provider of type VertexAI has its models below both"
+                message = f"set {field}: a provider of type VertexAI needs project and location"
                 findings.report("config_provider_project", (*path, field), message)
             elif provider.type != "VertexAI" and value is not None:
                 message = f"only a provider of type VertexAI has {field}: remove it, or change the type"
@@ -119,7 +119,7 @@ def _check_deployments(settings: Settings, findings: Findings) -> None:
             message = "set apiVersion: every request to a deployment names one, for example 2024-10-21"
             findings.report("config_provider_api", path, message)
         elif provider.api == "V1" and provider.api_version is not None:
-            message = "only api: Deployments has a version: remove it, or set that"
+            message = "only api: Deployments has an apiVersion: remove it, or set api: Deployments"
             findings.report("config_provider_api", (*path, "apiVersion"), message)
 
 
@@ -137,7 +137,7 @@ def _check_objects(settings: Settings, findings: Findings) -> None:
             )
             findings.report("config_provider_objects", path, message)
         if tenant in object_providers:
-            message = f"{object_providers[tenant]} keeps those of {tenant} already: remove one"
+            message = f"{object_providers[tenant]} already keeps the objects of {tenant}: remove one"
             findings.report("config_provider_objects", path, message)
         object_providers.setdefault(tenant, provider.name)
         # One that stands in a shard may come later.
@@ -155,12 +155,12 @@ def _check_models(settings: Settings, findings: Findings) -> None:
             message = "name a provider, or routes to several"
             findings.report("config_no_provider", ("models", position), message)
         if model.routes and model.upstream_model is not None:
-            message = "each of the routes has its own: move it there"
+            message = "each route has its own upstreamModel: move it there"
             findings.report("config_two_names", ("models", position, "upstreamModel"), message)
         if not model.name.endswith("*"):
             for where_named, name in _names_there(model):
                 if "*" in name:
-                    message = "the model's own name has no '*' that this could stand for"
+                    message = "the model's own name has no '*' to substitute here"
                     findings.report("config_no_wildcard", ("models", position, *where_named), message)
         for where_named, name in _providers_of(model):
             if name not in providers:
@@ -197,7 +197,7 @@ def _check_prices(settings: Settings, findings: Findings) -> None:
 
 def _check_plans(settings: Settings, findings: Findings) -> None:
     if not settings.tenants and settings.tenant_shards is None:
-        message = "there is nobody who may ask: list at least one tenant, or set tenantShards"
+        message = "no client could send requests: list at least one tenant, or set tenantShards"
         findings.report("config_no_tenants", ("tenants",), message)
     plans = {plan.name for plan in settings.plans}
     for position, tenant in enumerate(settings.tenants):
@@ -208,7 +208,10 @@ def _check_plans(settings: Settings, findings: Findings) -> None:
             message = unknown("plan", tenant.plan, plans, "define it under plans")
             findings.report("config_unknown_plan", path, message)
         if tenant.has_own_terms:
-            message = "the plan says it: remove everything that a plan may say, or the plan"
+            message = (
+                "a tenant with a plan has no terms of its own: remove the terms that a plan can set, or "
+                "the plan"
+            )
             findings.report("config_two_plans", path, message)
 
 
@@ -221,13 +224,13 @@ def _check_policies(settings: Settings, findings: Findings) -> None:
             message = "set exactly one of factory and url"
             findings.report("config_policy_source", ("policies", position), message)
         if policy.url is not None and policy.parameters:
-            message = "a service takes no parameters: remove them"
+            message = "a policy with url takes no parameters: remove them"
             findings.report("config_policy_source", ("policies", position, "parameters"), message)
         if policy.ca_file is not None and url.scheme != "https":
             message = "it is for a url with https: remove it, or use https"
             findings.report("config_policy_source", ("policies", position, "caFile"), message)
         if policy.token_file is not None and url.scheme != "https" and not is_loopback(url.hostname or ""):
-            message = "it would go over the network in clear: use a url with https"
+            message = "it would be sent unencrypted: use a url with https"
             findings.report("config_policy_source", ("policies", position, "tokenFile"), message)
     terms: dict[str, tuple[Terms, ...]] = {"plans": settings.plans, "tenants": settings.tenants}
     for where, entries in terms.items():

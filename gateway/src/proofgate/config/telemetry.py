@@ -41,7 +41,7 @@ def check_telemetry(telemetry: Telemetry, findings: Findings) -> None:
         findings.report("config_telemetry", ("telemetry", "caFile"), message)
     headers: FieldPath = ("telemetry", "headers")
     if telemetry.headers and url.scheme != "https" and not is_loopback(url.hostname or ""):
-        message = "they would go over the network in clear: use an endpoint with https"
+        message = "they would be sent unencrypted: use an endpoint with https"
         findings.report("config_telemetry", headers, message)
     report_duplicates((header.name.lower() for header in telemetry.headers), headers, "name", findings)
     attributes = (attribute.name for attribute in telemetry.resource_attributes)

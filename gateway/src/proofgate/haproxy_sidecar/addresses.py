@@ -174,7 +174,7 @@ class Addresses:
         usable = [address for address in answer if address == trial.told or address not in others]
         named = trial.address if trial.address in usable else next(iter(usable), None)
         if named != trial.address and named is not None:
-            log.warning("%s is looked for at %s, by its name", name, named)
+            log.warning("%s: trying the address %s, which its name resolves to", name, named)
         trial.named = named if named != trial.told else None
 
     async def _taken_on(self, wanted: Mapping[str, str | None], answer: str) -> dict[str, Server]:
@@ -183,7 +183,9 @@ class Addresses:
         deadline = time.monotonic() + _TAKEN_ON_SECONDS
         while missing := _differing(found := await servers.workers(self._api), wanted):
             if time.monotonic() >= deadline:
-                raise RefusedError(f"HAProxy has no new address of {', '.join(missing)}: {answer[:200]}")
+                raise RefusedError(
+                    f"HAProxy did not apply the new address of {', '.join(missing)}: {answer[:200]}"
+                )
             await asyncio.sleep(_TAKEN_ON_POLL_SECONDS)
         return found
 
@@ -197,7 +199,9 @@ def parse(content: str) -> dict[str, str | None]:
             continue
         entry = _LINE.fullmatch(text)
         if not entry or entry[1] in found:
-            raise RefusedError(f"line {number} is not a worker that is new, and an address")
+            raise RefusedError(
+                f"line {number} is not a worker and its address, or the worker is listed twice"
+            )
         try:
             found[entry[1]] = None if entry[2] == NONE else str(ipaddress.ip_address(entry[2]))
         except ValueError:

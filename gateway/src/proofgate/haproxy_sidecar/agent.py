@@ -70,7 +70,7 @@ def create_app(
                 return HTTPStatus.OK, _TEXT, "ok\n"
             case "/readyz":
                 behind = follower.behind()
-                missing = f"behind: {', '.join(behind)}" if behind else await workers.missing()
+                missing = f"not in sync: {', '.join(behind)}" if behind else await workers.missing()
                 if missing:
                     return HTTPStatus.SERVICE_UNAVAILABLE, _TEXT, f"{missing}\n"
                 return HTTPStatus.OK, _TEXT, "ok\n"

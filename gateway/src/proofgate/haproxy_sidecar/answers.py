@@ -70,12 +70,12 @@ class Answers:
             async with asyncio.timeout(_PATIENCE_SECONDS):
                 await self._request()
         except TimeoutError:
-            self._failed(Answer("NotAnswered", f"no answer came within {_PATIENCE_SECONDS:.0f} s"))
+            self._failed(Answer("NotAnswered", f"no response arrived within {_PATIENCE_SECONDS:.0f} s"))
         except AnswersError as error:
             self._failed(error.answer)
         except OSError as error:
             self._failed(
-                Answer("NotReached", f"HAProxy takes no connection: {error.strerror or 'it was cut'}")
+                Answer("NotReached", f"HAProxy accepts no connection: {error.strerror or 'it was closed'}")
             )
         else:
             self._failures, self._last = 0, Answer()
@@ -120,7 +120,7 @@ async def _start_tls(writer: asyncio.StreamWriter, context: ssl.SSLContext) -> N
         await writer.start_tls(context, ssl_handshake_timeout=_HANDSHAKE_SECONDS)
     except (ssl.SSLError, OSError) as error:
         what = getattr(error, "reason", None) or error.strerror or type(error).__name__
-        raise AnswersError("TLSFails", f"HAProxy's TLS does not begin: {what}") from None
+        raise AnswersError("TLSFails", f"the TLS handshake with HAProxy failed: {what}") from None
 
 
 async def _read(reader: asyncio.StreamReader) -> bytes:
@@ -144,7 +144,7 @@ def _judge(answer: bytes) -> None:
     if not answer:
         raise AnswersError("NotAnswered", "the connection was closed without an answer")
     if not end or len(words) < 2 or not words[0].startswith(b"HTTP/1.") or not words[1].isdigit():
-        raise AnswersError("NotAnswered", "what came back is no answer of HTTP")
+        raise AnswersError("NotAnswered", "the response is not HTTP")
     status = int(words[1])
     if _NO_WORKER in rest:
         raise AnswersError("NoWorkerUp", f"HAProxy has no worker that is up, and answers {status}")

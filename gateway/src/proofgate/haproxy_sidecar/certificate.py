@@ -59,7 +59,7 @@ class Certificate:
             await self._api.ask(f"abort ssl cert {self._path}")
             raise
         if await self._shown() != leaf:
-            raise RefusedError("HAProxy still shows another one")
+            raise RefusedError("HAProxy still uses another certificate")
         self._loaded = content
         return None if shown == leaf else f"SHA-1 {leaf[:16]}, instead of {shown[:16]}"
 
@@ -91,7 +91,7 @@ def _payload(content: str) -> str:
         raise RefusedError(f"chain and key are longer than {_MAXIMUM_BYTES} bytes")
     # A payload that ended early would leave the rest to be read as commands.
     if not all(_PEM.fullmatch(line) for line in text.splitlines()):
-        raise RefusedError("chain and key have to be PEM and nothing else")
+        raise RefusedError("chain and key must be PEM and nothing else")
     return text
 
 

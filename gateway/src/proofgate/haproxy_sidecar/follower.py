@@ -38,7 +38,7 @@ class Standing:
 
     @property
     def in_sync(self) -> bool:
-        """Whether HAProxy holds what the last usable file said.
+        """Whether HAProxy has the content of the last valid file.
 
         A file that is refused leaves that as it is: every replica reads the same one, and all of them
         together would stop to serve.
@@ -78,7 +78,7 @@ class Follower:
             try:
                 await self._look_at(standing)
             except Exception:
-                log.exception("%s cannot be looked after", standing.target.name)
+                log.exception("%s cannot be synced", standing.target.name)
                 standing.failures["internal"] += 1
 
     def behind(self) -> list[str]:

@@ -177,7 +177,7 @@ def _holds(content: bytes, entry: bytes) -> bool:
 
 def _shard_entries(text: str, shape: Shape) -> dict[str, str]:
     if len(text) > _SHARD_MAXIMUM:
-        raise RefusedError(f"there is more than {_SHARD_MAXIMUM} bytes of it")
+        raise RefusedError(f"it is larger than {_SHARD_MAXIMUM} bytes")
     if text and not text.endswith("\n"):
         raise RefusedError("it does not end with a line feed")
     entries: dict[str, str] = {}
@@ -185,7 +185,7 @@ def _shard_entries(text: str, shape: Shape) -> dict[str, str]:
     for line_number, line in enumerate(text.split("\n")[:-1], start=1):
         found = shape.line.fullmatch(line)
         if not found:
-            raise RefusedError(f"line {line_number} is no line of {shape.file}")
+            raise RefusedError(f"line {line_number} is not a valid line of {shape.file}")
         if found[1] <= last:
             raise RefusedError(f"line {line_number} of {shape.file} is not in order")
         last = found[1]

@@ -17,18 +17,18 @@ def render(follower: Follower) -> str:
 
 
 def _lines(standings: tuple[Standing, ...]) -> Iterator[str]:
-    yield from _family("in_sync", "gauge", "Whether HAProxy holds what the last usable file said")
+    yield from _family("in_sync", "gauge", "1 if HAProxy has the content of the last valid file, else 0")
     for found in standings:
         yield f'{_PREFIX}_in_sync{{target="{found.target.name}"}} {int(found.in_sync)}'
-    yield from _family("updates_total", "counter", "Changes that HAProxy took on")
+    yield from _family("updates_total", "counter", "Changes that HAProxy applied")
     for found in standings:
         yield f'{_PREFIX}_updates_total{{target="{found.target.name}"}} {found.updates}'
-    yield from _family("failures_total", "counter", "Files or changes that were not taken on")
+    yield from _family("failures_total", "counter", "Files or changes that were not applied")
     for found in standings:
         for reason in _FAILURES:
             labels = f'target="{found.target.name}",reason="{reason}"'
             yield f"{_PREFIX}_failures_total{{{labels}}} {found.failures[reason]}"
-    yield from _family("last_success_timestamp_seconds", "gauge", "When HAProxy was last seen in step")
+    yield from _family("last_success_timestamp_seconds", "gauge", "Unix time when HAProxy was last in sync")
     for found in standings:
         labels = f'target="{found.target.name}"'
         yield f"{_PREFIX}_last_success_timestamp_seconds{{{labels}}} {found.last_success:.3f}"

@@ -153,7 +153,7 @@ class MapFile:
         answer = await self._command(f"prepare map {self._known_by}", None, expected=_NEW_VERSION)
         found = _NEW_VERSION.search(answer)
         if found is None:
-            raise RefusedError("HAProxy made no new version of it")
+            raise RefusedError("HAProxy created no new version of it")
         version = f"@{found[1]}"
         for batch in _batches(f"{key} {value}\n" for key, value in wanted.items()):
             await self._command(f"add map {version} {self._known_by}", "".join(batch))

@@ -45,7 +45,7 @@ def _weights(content: str) -> dict[str, int]:
     entries = parse(content)
     for name, weight in entries.items():
         if not weight.isdecimal() or int(weight) > _LARGEST:
-            raise RefusedError(f"the weight of {name} is no number up to {_LARGEST}")
+            raise RefusedError(f"the weight of {name} is not a number from 0 to {_LARGEST}")
     return {name: int(weight) for name, weight in entries.items()}
 
 

@@ -112,7 +112,7 @@ def _xml(body: bytes) -> ElementTree.Element:
     if b"<!" not in body:
         with contextlib.suppress(ElementTree.ParseError, ValueError, LookupError):
             return ElementTree.fromstring(body)  # noqa: S314 - see above
-    raise IdentityError("bad_answer", "the answer is no XML of STS")
+    raise IdentityError("bad_answer", "the response is not XML of STS")
 
 
 def _text(found: ElementTree.Element, path: str) -> str | None:

@@ -58,7 +58,7 @@ class Reply:
         try:
             until = datetime.fromisoformat(str(instant))
         except ValueError:
-            raise IdentityError("bad_answer", "the answer's time of expiry is no time") from None
+            raise IdentityError("bad_answer", "the response has an invalid expiry time") from None
         if until.tzinfo is None:
             until = until.replace(tzinfo=UTC)
         return self.seconds_left((until - self.now).total_seconds())
@@ -68,10 +68,12 @@ class Reply:
         if isinstance(lifetime, str) and re.fullmatch(r"[0-9]{1,9}", lifetime):
             lifetime = int(lifetime)
         if not isinstance(lifetime, (int, float)) or isinstance(lifetime, bool):
-            raise IdentityError("bad_answer", "the answer does not say when its credentials end")
+            raise IdentityError("bad_answer", "the response has no expiry time for its credentials")
         # Compared before it is made a float: a number of the answer may be larger than any of those.
         if not self.seconds < lifetime < _LIFETIME_MAXIMUM:
-            raise IdentityError("bad_answer", "the answer has credentials that have ended, or never end")
+            raise IdentityError(
+                "bad_answer", "the response has credentials that have expired or never expire"
+            )
         return float(lifetime) - self.seconds
 
 
@@ -94,7 +96,7 @@ def ask(
     """
     host = urlsplit(url).hostname or "the endpoint"
     if not is_confidential(url, also):
-        raise IdentityError("not_configured", f"{host} is not asked without https")
+        raise IdentityError("not_configured", f"{host} must be called over https")
     began = time.monotonic()
     try:
         answer = exchange(method, url, headers, Bounds(TIMEOUT_SECONDS, ANSWER_MAXIMUM), body)
@@ -113,7 +115,7 @@ def _refusal(host: str, answer: Answer, code: Callable[[Answer], str | None]) ->
         found = None
     told = f" ({found})" if found else ""
     skew = (datetime.now(UTC) - _time_of(answer)).total_seconds()
-    clock = f"; this machine's clock is {skew:+.0f} s off theirs" if abs(skew) > SKEW_SECONDS else ""
+    clock = f"; this machine's clock differs by {skew:+.0f} s" if abs(skew) > SKEW_SECONDS else ""
     passing = answer.status >= 500 or answer.status == 429
     return IdentityError(
         "unavailable" if passing else "refused", f"{host} answers HTTP {answer.status}{told}{clock}"
@@ -160,7 +162,7 @@ def text_in(document: Mapping[str, Any], name: str) -> str:
     """A text that an answer has to have. Raises IdentityError."""
     found = document.get(name)
     if not isinstance(found, str) or not re.fullmatch(r"[!-~]+", found):
-        raise IdentityError("bad_answer", f"the answer has no {name}")
+        raise IdentityError("bad_answer", f"the response has no {name}")
     return found
 
 
@@ -170,7 +172,7 @@ def _object(body: bytes) -> Mapping[str, Any]:
     except (ValueError, RecursionError):
         document = None
     if not isinstance(document, dict):
-        raise IdentityError("bad_answer", "the answer is no JSON object")
+        raise IdentityError("bad_answer", "the response is not a JSON object")
     return document
 
 

@@ -98,9 +98,9 @@ class ServiceAccountKey:
         try:
             credentials.refresh(_bounded)  # type: ignore[no-untyped-call]
         except (exceptions.GoogleAuthError, ValueError, TypeError, KeyError):
-            raise IdentityError("bad_answer", "the answer is no access token") from None
+            raise IdentityError("bad_answer", "the response is not an access token") from None
         if not isinstance(credentials.token, str) or credentials.expiry is None:
-            raise IdentityError("bad_answer", "the answer has no access token, or one that never ends")
+            raise IdentityError("bad_answer", "the response has no access token, or one that never expires")
         left = credentials.expiry.replace(tzinfo=UTC) - datetime.now(UTC)
         return AccessToken(credentials.token, max(left.total_seconds(), 0.0))
 
@@ -114,7 +114,7 @@ class ServiceAccountKey:
             make: Any = service_account.Credentials.from_service_account_info
             found: Credentials = make({name: info[name] for name in known if name in info}, scopes=[SCOPE])
         except (ValueError, TypeError):
-            raise IdentityError("bad_key", "the service account's private key is not one") from None
+            raise IdentityError("bad_key", "the service account's private key is not valid") from None
         return found
 
 

@@ -174,14 +174,14 @@ class Credentials(Refreshing):
             return ""
         renewals, left = "proofgate_credential_renewals", "proofgate_credential_seconds_left"
         lines = [
-            f"# HELP {renewals} Attempts to renew a provider's issued credentials, by how they ended.",
+            f"# HELP {renewals} Attempts to renew a provider's issued credentials, by result.",
             f"# TYPE {renewals} counter",
         ]
         for source in sources:
             for result, count in (("renewed", source.renewals), ("failed", source.all_failures)):
                 lines.append(f'{renewals}_total{{provider="{source.provider}",result="{result}"}} {count}')
         lines += [
-            f"# HELP {left} For how long a provider's issued credentials are valid; 0 without any.",
+            f"# HELP {left} Seconds until a provider's issued credentials expire; 0 without any.",
             f"# TYPE {left} gauge",
             *(f'{left}{{provider="{source.provider}"}} {source.seconds_left(now):.0f}' for source in sources),
         ]
@@ -207,7 +207,12 @@ class Credentials(Refreshing):
         else:
             lifetime = issued.lifetime_seconds
             if source.failures or not source.fetched:
-                log.info("provider %s: credentials for %.0f s (%s)", source.provider, lifetime, source.kind)
+                log.info(
+                    "provider %s: new credentials are valid for %.0f s (%s)",
+                    source.provider,
+                    lifetime,
+                    source.kind,
+                )
             source.succeed(came, lifetime, self._spread())
 
     def _fetched(self, identity: Identity) -> tuple[Issued, float]:
@@ -232,5 +237,5 @@ class Credentials(Refreshing):
         log.warning(
             "provider %s: no new credentials (%s): %s; %s, next attempt in %.0f s",
             *(source.provider, source.kind, reason),
-            *("those it has stay" if valid else "its models are refused", delay),
+            *("the current ones stay in use" if valid else "its models are refused", delay),
         )

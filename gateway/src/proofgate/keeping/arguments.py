@@ -244,7 +244,7 @@ def open_retention_state(state: Path, ledger: Path | None = None) -> _core.Reten
     """The retention state in that directory; the directory has to be there. Raises UsageError and
     KeepingError."""
     if not state.is_dir():
-        raise UsageError(f"{state} is not a directory: holds may be in it, so nothing is done without it")
+        raise UsageError(f"{state} is not a directory: it may contain holds, so nothing is done without it")
     if ledger is not None:
         require_apart(state, ledger)
     return _core.RetentionState(str(state))

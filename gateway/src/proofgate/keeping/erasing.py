@@ -60,8 +60,8 @@ def run(options: argparse.Namespace) -> int:
             print(f"destroyed the salts of {count} exchanges; {stay} logs keep their salts")
         else:
             print(
-                f"nothing was changed: --yes destroys the salts of {count} exchanges; {stay} logs keep "
-                "their salts"
+                f"nothing was changed: --yes would destroy the salts of {count} exchanges; "
+                f"{stay} logs would keep their salts"
             )
     return EXIT_FAILED if stay else EXIT_OK
 
@@ -82,12 +82,12 @@ def lines(logs: Logs, *, done: bool) -> Iterator[str]:
     for log in logs:
         match log["action"]:
             case "erase":
-                verb = "erased" if done else "goes"
+                verb = "erased" if done else "will be erased"
                 yield f"{verb}: the salts of {log['exchanges']} exchanges in {log['origin']}"
             case "erased":
-                yield f"erased before: those of {log['exchanges']} exchanges in {log['origin']}"
+                yield f"already erased: the salts of {log['exchanges']} exchanges in {log['origin']}"
             case _:
                 # Of some logs nobody knows what they held.
-                yield f"stay: those of {log['exchanges'] or 'any'} exchanges in {log['origin']}"
+                yield f"kept: the salts of {log['exchanges'] or 'any'} exchanges in {log['origin']}"
                 for reason in log["reasons"]:
                     yield f"  {reason['code']}: {reason['text']}"

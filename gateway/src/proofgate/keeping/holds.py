@@ -107,7 +107,7 @@ def _begin(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps({"keeping_key": keeping}))
     else:
-        print(f"holds are kept in {options.state}\nkeeping key: {keeping}")
+        print(f"holds are kept in {options.state}\nretention key: {keeping}")
     return EXIT_OK
 
 

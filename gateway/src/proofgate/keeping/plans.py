@@ -122,7 +122,7 @@ class KeepingPlan(_Part):
     @model_validator(mode="after")
     def _begins_or_goes_on(self) -> Self:
         if self.begin == (self.known is not None):
-            raise ValueError("a plan has begin, or known")
+            raise ValueError("a plan has either begin or known")
         if len({hold.name for hold in self.holds}) < len(self.holds):
             raise ValueError("a hold is named twice")
         return self
@@ -186,7 +186,7 @@ def read(path: Path) -> tuple[KeepingPlan, str]:
     except ValidationError as error:
         faults = error.errors(include_url=False, include_context=False, include_input=False)
         told = "; ".join(f"{'.'.join(map(str, fault['loc'])) or 'plan'}: {fault['msg']}" for fault in faults)
-        raise UsageError(f"{path} is no plan: {told}") from None
+        raise UsageError(f"{path} is not a valid plan: {told}") from None
     return plan, plan.digest or hashlib.sha256(text).hexdigest()[:16]
 
 

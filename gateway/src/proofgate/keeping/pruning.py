@@ -71,9 +71,9 @@ def run(options: argparse.Namespace) -> int:
         print(line)
     going = counts["remove"] + counts["finish"]
     if options.yes:
-        print(f"{going} logs were removed, {counts['stay']} stay")
+        print(f"{going} logs were removed, {counts['stay']} were kept")
     else:
-        print(f"nothing was changed: --yes removes {going} logs, {counts['stay']} stay")
+        print(f"nothing was changed: --yes would remove {going} logs and keep {counts['stay']}")
     return exit_code(logs)
 
 
@@ -94,7 +94,10 @@ def exit_code(logs: Logs) -> int:
 
 def lines(logs: Logs, *, done: bool) -> Iterator[str]:
     """The printed lines about logs."""
-    words = {"remove": "removed" if done else "goes", "finish": "finished" if done else "will be finished"}
+    words = {
+        "remove": "removed" if done else "will be removed",
+        "finish": "finished" if done else "will be finished",
+    }
     for log in logs:
         held = (
             f"{log['records']} records, {log['exchanges']} exchanges, newest {arguments.told(log['newest'])}"
@@ -103,10 +106,10 @@ def lines(logs: Logs, *, done: bool) -> Iterator[str]:
             case "remove":
                 yield f"{words['remove']}: {log['origin']}\n  {held}, {log['bytes']} bytes"
             case "finish":
-                yield f"{words['finish']}: {log['origin']}\n  {len(log['left'])} files were left of it"
+                yield f"{words['finish']}: {log['origin']}\n  {len(log['left'])} of its files remained"
             case "removed":
-                yield f"removed before: {log['origin']}"
+                yield f"already removed: {log['origin']}"
             case _:
-                yield f"stays: {log['origin']}"
+                yield f"kept: {log['origin']}"
                 for reason in log["reasons"]:
                     yield f"  {reason['code']}: {reason['text']}"

@@ -196,13 +196,13 @@ def _keep(options: argparse.Namespace, report: Report) -> None:
     _require_key(plan, own)
     retention = _opened(options, plan, key, signing)
     if retention is None:
-        report.message = "there is no state yet, and one would be created"
+        report.message = "there is no state yet; a run would create it"
         return
     state = json.loads(retention.holds())
     if plan.known is not None and len(state) < plan.known:
         raise RetentionError(
-            f"the state has had {plan.known} holds and has {len(state)}: it was set back, so nothing is "
-            "removed or erased. Put the newest one back",
+            f"the state had {plan.known} holds and now has {len(state)}: it was rolled back, so "
+            "nothing is removed or erased. Restore the newest state",
             "keeping_state_set_back",
         )
     changes = plans.changes(plan.holds, state)
@@ -217,8 +217,8 @@ def _keep(options: argparse.Namespace, report: Report) -> None:
         kept.state_holds()
     if changes.changed:
         raise RetentionError(
-            f"{', '.join(changes.changed)}: holds of this name are about something else. They hold on, and "
-            "nothing is removed or erased: give what they are about again, or another name",
+            f"{', '.join(changes.changed)}: holds with these names have another scope. They stay "
+            "active, and nothing is removed or erased: restore their scope, or use other names",
             "hold_changed",
         )
     _require_clock(options.ledger, plan)
@@ -256,8 +256,8 @@ def _require_key(plan: KeepingPlan, own: str) -> None:
     """Refuses another key than the plan's: an auditor that does not know it takes removals for losses."""
     if plan.retention_key not in (None, own):
         raise RetentionError(
-            "nothing is held, removed or erased before the plan names the key that is here: it is for "
-            f"{plan.retention_key or 'nobody yet'}, and this is {own}",
+            f"the plan names another retention key: {plan.retention_key or 'none yet'}, and this "
+            f"job has {own}. Nothing is held, removed or erased until they are equal",
             "retention_key_differs",
         )
 
@@ -273,14 +273,13 @@ def _opened(
         except _core.KeepingError as error:
             if error.code != "keeping_state_missing":
                 raise
-    lost = "" if plan.begin else "this is not the first time"
+    lost = "" if plan.begin else "this is not the first run"
     if trace := next(_traces(options.ledger), None):
-        lost = f"{trace} shows that there was one"
+        lost = f"{trace} shows that it existed"
     if lost:
         raise RetentionError(
-            f"the retention job's state is not there, and {lost}: holds may have been in it, so nothing is "
-            f"removed "
-            "or erased. Put it back",
+            f"the retention job's state is missing, and {lost}: it may have contained "
+            "holds, so nothing is removed or erased. Restore it",
             "keeping_state_missing",
         )
     if options.dry_run:
@@ -302,8 +301,8 @@ def _require_clock(ledger: Path, plan: KeepingPlan) -> None:
     quiet = (arguments.now() - max(began)) // _DAY
     if quiet > plan.quiet_days:
         raise RetentionError(
-            f"the newest log began {quiet} days ago, and workers begin one within {plan.quiet_days}: "
-            "this clock is wrong, or none runs. Nothing is removed or erased",
+            f"the newest log began {quiet} days ago, and workers begin one at least every "
+            f"{plan.quiet_days}: this clock is wrong, or no worker runs. Nothing is removed or erased",
             "clock_doubtful",
         )
 
@@ -348,12 +347,15 @@ def _carry_out(kept: KeptLedger, plan: KeepingPlan, author: str, report: Report,
         overdue += _stay(report, logs, _NOT_ERASED)
     if overdue:
         told = ", ".join(f"{code} ({count})" for code, count in sorted(overdue.items()))
-        report.result, report.message = "staying", f"logs stay beyond their time, or keep salts: {told}"
+        report.result = "staying"
+        report.message = f"some logs or salts were not removed although their retention has ended: {told}"
     # It ends by itself, and others may be told for its sake: of a log that is going, salts are left.
     if waiting := report.staying[NOT_ANCHORED]:
         report.result = NOT_ANCHORED
         told = f"; {report.message}" if report.message else ""
-        report.message = f"what is signed of {waiting} logs waits until the auditor's log has it{told}"
+        report.message = (
+            f"signed statements about {waiting} logs wait until the auditor's log contains them{told}"
+        )
 
 
 def _stay(report: Report, logs: Logs, overdue: frozenset[str]) -> Counter[str]:
@@ -384,5 +386,5 @@ def _print(options: argparse.Namespace, report: Report) -> None:
         if report.result == "ok":
             print(report.message)
         return
-    outside = f", {len(report.outside)} of them without the plan" if report.outside else ""
-    print(f"{report.holds} holds hold{outside}")
+    outside = f", {len(report.outside)} of them not in the plan" if report.outside else ""
+    print(f"{report.holds} holds are active{outside}")

@@ -29,7 +29,7 @@ class ShredKeysError(Exception):
 def rotated(text: str) -> str:
     """A tenant's file, empty when it is new, with another key as its first line. Raises ShredKeysError."""
     if text and len(_ids(text)) >= MOST_KEYS:
-        raise ShredKeysError(f"it holds {MOST_KEYS} keys, and no more may be: shred old ones first")
+        raise ShredKeysError(f"it already has {MOST_KEYS} keys, which is the maximum: shred old ones first")
     return base64.b64encode(secrets.token_bytes(32)).decode() + "\n" + text
 
 
@@ -49,7 +49,7 @@ def _ids(text: str) -> list[str]:
 def _file_of(tenant: str) -> str:
     """The name of a tenant's file, and of its entry in a Secret. Raises ShredKeysError."""
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9.-]*)?", tenant):
-        raise ShredKeysError(f"{tenant!r} is no name of a tenant")
+        raise ShredKeysError(f"{tenant!r} is not a valid tenant name")
     return _core.shred_key_file(tenant)
 
 
@@ -144,7 +144,7 @@ def _give(descriptor: int, like: os.stat_result, path: Path) -> None:
     try:
         os.fchown(descriptor, like.st_uid, like.st_gid)
     except PermissionError as error:
-        why = f"it belongs to {like.st_uid}:{like.st_gid}, and you may make no file for them"
+        why = f"it belongs to {like.st_uid}:{like.st_gid}, and you may not create files with that owner"
         raise PermissionError(error.errno, why, str(path)) from None
 
 
@@ -160,7 +160,7 @@ class Secret:
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             known = False
         if not known:
-            raise ShredKeysError("this is no Secret as `kubectl get secret -o json` prints it")
+            raise ShredKeysError("this is not a Secret as `kubectl get secret -o json` prints it")
         self._data: dict[str, str] = data
 
     def text(self) -> str:

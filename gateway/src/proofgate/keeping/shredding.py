@@ -91,7 +91,10 @@ def run(options: argparse.Namespace) -> int:
         for line in _lines(keys, done=options.yes):
             print(line)
         if not options.yes:
-            print(f"nothing was changed: --yes destroys {len(going)} keys of {options.tenant}; {stay} stay")
+            print(
+                f"nothing was changed: --yes would destroy {len(going)} keys of {options.tenant} and keep "
+                f"{stay}"
+            )
         if command is not None:
             print(
                 "the destruction is signed, but the removal of the keys is not confirmed. Remove them:\n  "
@@ -203,11 +206,11 @@ def _lines(keys: list[_Key], *, done: bool) -> Iterator[str]:
     for key in keys:
         match key["action"]:
             case "destroy":
-                verb = "destroyed" if done else "goes"
+                verb = "destroyed" if done else "will be destroyed"
                 yield f"{verb}: key {key['key']}, with the salts of {key['exchanges']} exchanges"
             case "destroyed":
-                yield f"destroyed before: key {key['key']}, with the salts of {key['exchanges']} exchanges"
+                yield f"already destroyed: key {key['key']}, with the salts of {key['exchanges']} exchanges"
             case _:
-                yield f"stays: key {key['key']}, with the salts of {key['exchanges']} exchanges"
+                yield f"kept: key {key['key']}, with the salts of {key['exchanges']} exchanges"
                 for reason in key["reasons"]:
                     yield f"  {reason['code']}: {reason['text']}"

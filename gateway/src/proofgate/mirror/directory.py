@@ -25,7 +25,7 @@ class Directory:
     def problem(self) -> str | None:
         """A directory keeps what its file system does."""
         if not self._root.is_dir():
-            raise MirrorError("mirror_unreachable", f"{self._root} is not there")
+            raise MirrorError("mirror_unreachable", f"{self._root} does not exist")
         return None
 
     def put(self, piece: Piece) -> bool:

@@ -49,7 +49,7 @@ def run(options: argparse.Namespace) -> int:
         whole = {key for key in keys if _KEY.fullmatch(key)}
         if not whole and not any(map(_KEY.fullmatch, removed)):
             name = options.mirror.partition("?")[0]
-            return fail(f"{name} holds no log of a mirror: is that the place, and its prefix?", EXIT_FAILED)
+            return fail(f"{name} contains no mirrored log: check the location and its prefix", EXIT_FAILED)
         options.out.mkdir(parents=True)
         for key in sorted({*whole, *filter(_NAME.fullmatch, keys)}):
             fetch(target, key, options.out / key.removeprefix("ledger/"))
@@ -61,7 +61,7 @@ def run(options: argparse.Namespace) -> int:
     except PlaceError as error:
         return fail(str(error), EXIT_USAGE)
     except FileExistsError as error:
-        return fail(f"{error.filename} is there already", EXIT_USAGE)
+        return fail(f"{error.filename} already exists", EXIT_USAGE)
     except MirrorError as error:
         return fail(f"{options.mirror.partition('?')[0]}: {error} [{error.code}]", EXIT_FAILED)
     except OSError as error:

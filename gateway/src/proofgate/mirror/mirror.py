@@ -1,7 +1,7 @@
 """Brings what the auditor has accepted to one mirror, in a thread of its own: logs that have ended, as a
 whole, and the newest checkpoints once a minute.
 
-Whatever cuts it short, the next round goes on: what is there already is compared, and nothing is written
+Whatever cuts it short, the next round goes on: what already exists is compared, and nothing is written
 over.
 """
 
@@ -141,14 +141,14 @@ class Mirror:
         for digest, since in sorted(self._memory.configurations.items()):
             # Of before this start it is not known how long that was: clocks may have been set.
             if now - self._waited.setdefault(digest, now) >= self.second_look:
-                message = f"a record names the configuration {digest}, and the ledger does not hold it"
+                message = f"a record names the configuration {digest}, which is not in the ledger"
                 found.append(self._finding("mirror_configuration_missing", message, since))
         if lag >= self.patience:
             why = f": {self._failure}" if self._failure else ""
             found.append(
                 self._finding(
                     "mirror_lags",
-                    f"what was verified has waited to be mirrored for {int(self.patience)} seconds{why}",
+                    f"verified data has waited to be mirrored for {int(self.patience)} seconds{why}",
                     time.time_ns() // 1000 - int(lag * 1e6),
                 )
             )
@@ -166,7 +166,7 @@ class Mirror:
                 tries += 1
                 self._late()
                 if not isinstance(error, MirrorError):
-                    log.exception("%s: the round broke off, and is tried again", self.name)
+                    log.exception("%s: the round failed and will be retried", self.name)
 
     def round(self) -> None:
         """Brings it up to what is published. Raises MirrorError; what was put there stays."""
@@ -184,7 +184,7 @@ class Mirror:
             self._failure = str(error)
             raise
         if self._failure is not None:
-            log.info("%s: it takes what it is given again", self.name)
+            log.info("%s: accepts objects again", self.name)
         self._failure = None
         if self._unlocked is None and not self._suspected and self._memory.next >= published[0]:
             self._behind_since = None
@@ -273,7 +273,7 @@ class Mirror:
             return False
         del self._unreadable[ended.index]
         self._ahead.add(ended.index)
-        told = f"for {int(self.give_up)} seconds it could not be read, and others could: {why}"
+        told = f"it could not be read for {int(self.give_up)} seconds, although others could: {why}"
         self._find("mirror_unverified", f"{ended.place} is not mirrored: {told}")
         return True
 
@@ -322,7 +322,7 @@ class Mirror:
             shards = [path.name for path in folders if path.name.isdecimal()]
             if not shards:
                 # As where a volume is not mounted. That all logs were taken is the auditor's to find.
-                raise self._away("there is no shard in the ledger: its volume may be away")
+                raise self._away("there is no shard in the ledger: its volume may not be mounted")
             # While these cannot be read, a newer key's signature is nobody's.
             of_the_line(self.ledger, self._ledger_key)
             if ended.shard not in shards:
@@ -402,7 +402,9 @@ class Mirror:
                 self.totals.objects += 1
                 self.totals.bytes += piece.length
         except ConflictError:
-            self._find("mirror_conflict", f"{piece.key} is there, and is not what was verified")
+            self._find(
+                "mirror_conflict", f"{piece.key} already exists there, and differs from what was verified"
+            )
 
     def _find(self, code: str, message: str) -> None:
         if self._memory.find(self._finding(code, message, time.time_ns() // 1000)):
@@ -425,7 +427,7 @@ class Mirror:
             self._memory.save()
         except OSError as error:
             # It can be lost.
-            log.warning("how far %s is cannot be written: %s", self.name, error.strerror)
+            log.warning("cannot store the progress of %s: %s", self.name, error.strerror)
 
     def _bytes_of(self, ended: Ended) -> int:
         try:

@@ -46,12 +46,12 @@ def _bucket(text: str) -> Target:
     name = f"s3://{bucket}/{prefix}".rstrip("/")
     if not _BUCKET.fullmatch(bucket) or not _PREFIX.fullmatch(prefix) or ".." in prefix.split("/"):
         raise PlaceError(
-            f"{name}: expected s3://BUCKET/PREFIX: a bucket's name has 3 to 63 small letters, digits, '.' and"
-            " '-', a prefix letters, digits, '.', '_', '-' and '/'"
+            f"{name}: expected s3://BUCKET/PREFIX: a bucket's name has 3 to 63 lower-case letters, digits, "
+            "'.' and '-'; a prefix has letters, digits, '.', '_', '-' and '/'"
         )
     unknown = options.keys() - _NAMES
     if unknown or len(given) != len(options) or url.fragment:
-        raise PlaceError(f"{name}: behind '?' stand {', '.join(sorted(_NAMES))}, each once")
+        raise PlaceError(f"{name}: after '?', give only {', '.join(sorted(_NAMES))}, each at most once")
     region = options.get("region") or os.environ.get("AWS_REGION") or "us-east-1"
     if not _REGION.fullmatch(region):
         raise PlaceError(f"{name}: region is not valid")
@@ -61,7 +61,7 @@ def _bucket(text: str) -> Target:
     credentials = Credentials(Path(folder) if folder else None, os.environ)
     authorities = Path(options["ca"]) if options.get("ca") else None
     if authorities is not None and not authorities.is_file():
-        raise PlaceError(f"{name}: ca: {authorities} is no file")
+        raise PlaceError(f"{name}: ca: {authorities} is not a file")
     return Bucket(name, Client(endpoint, region, bucket, credentials, authorities), prefix, lock)
 
 
@@ -84,7 +84,7 @@ def _endpoint(name: str, text: str, options: dict[str, str]) -> str:
     except ValueError as error:
         raise PlaceError(f"{name}: endpoint: {error}") from None
     if url.query or url.fragment or url.path.strip("/"):
-        raise PlaceError(f"{name}: endpoint: remove what stands behind the host")
+        raise PlaceError(f"{name}: endpoint: remove everything after the host")
     if url.scheme != "https" and options.get("http") != "allow" and not is_loopback(url.hostname or ""):
         raise PlaceError(f"{name}: endpoint: use https, or http=allow in a network that you trust")
     return text.rstrip("/")

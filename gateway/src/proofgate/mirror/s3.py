@@ -58,12 +58,12 @@ class Bucket:
         with self._client.ask("GET", query={"versioning": ""}) as answer:
             self._expect(answer, "its versioning cannot be read")
             if self._client.xml(answer).findtext("Status") != "Enabled":
-                return "the bucket is not versioned: what is written over or deleted would be gone"
+                return "the bucket is not versioned: overwritten or deleted objects would be lost"
         with self._client.ask("GET", query={"object-lock": ""}) as answer:
             if answer.status_code != 200 or (
                 self._client.xml(answer).findtext("ObjectLockEnabled") != "Enabled"
             ):
-                return "the bucket has no object lock: anybody with its credentials could delete from it"
+                return "the bucket has no object lock: anyone with its credentials could delete objects"
         return None
 
     def put(self, piece: Piece) -> bool:
@@ -81,7 +81,7 @@ class Bucket:
         }
         with self._client.ask("PUT", self._prefix + piece.key, headers=headers, body=piece) as answer:
             if answer.status_code not in _TAKEN:
-                self._expect(answer, "it does not take an object")
+                self._expect(answer, "it does not accept an object")
                 is_put = True
             else:
                 is_put = False
@@ -90,7 +90,7 @@ class Bucket:
             return True
         if self._is_there(piece):
             return False
-        raise MirrorError("mirror_unreachable", "it says that an object is there, and shows none")
+        raise MirrorError("mirror_unreachable", "it reports that an object exists, but does not return it")
 
     def keys(self, prefix: str) -> Iterator[str]:
         """See `Target`."""
@@ -133,7 +133,7 @@ class Bucket:
         with self._client.ask("HEAD", key, headers={"X-Amz-Checksum-Mode": "ENABLED"}) as answer:
             if answer.status_code == 404:
                 return False
-            self._expect(answer, "an object cannot be looked at")
+            self._expect(answer, "the metadata of an object cannot be read")
             found = answer.headers
         if found.get("Content-Length") != str(piece.length):
             raise ConflictError(piece.key)
@@ -154,7 +154,7 @@ class Bucket:
         """Reads back how an object is locked: a store may take the headers and pass them over. Raises
         MirrorError."""
         with self._client.ask("HEAD", key) as answer:
-            self._expect(answer, "an object cannot be looked at")
+            self._expect(answer, "the metadata of an object cannot be read")
             found = answer.headers
         if not self._lock.is_kept(found, end):
             mode = found.get("x-amz-object-lock-mode", "no lock")
@@ -162,7 +162,8 @@ class Bucket:
             shown = " until ".join(text[:40] if text.isprintable() else "?" for text in (mode, until))
             raise MirrorError(
                 "mirror_not_locked",
-                f"an object is under {shown} where {self._lock.mode} until {_time_text(end)} was asked",
+                f"an object has the lock {shown}, but {self._lock.mode} until {_time_text(end)} was "
+                "requested",
             )
 
     def _digest(self, key: str) -> bytes:

@@ -124,7 +124,7 @@ class Client:
         except requests.exceptions.Timeout:
             raise MirrorError("mirror_unreachable", "it does not answer in time") from None
         except (requests.exceptions.RequestException, OSError):
-            raise MirrorError("mirror_unreachable", "it is not reachable, or broke off") from None
+            raise MirrorError("mirror_unreachable", "it is not reachable, or closed the connection") from None
         with answer:
             yield _believed(answer)
 
@@ -134,7 +134,7 @@ class Client:
         for chunk in self.stream(answer):
             content += chunk
             if len(content) > _MOST_ANSWER:
-                raise MirrorError("mirror_bad_answer", "an answer is too large")
+                raise MirrorError("mirror_bad_answer", "a response is too large")
         return content
 
     def stream(self, answer: requests.Response) -> Iterator[bytes]:
@@ -142,7 +142,7 @@ class Client:
         try:
             yield from answer.iter_content(1 << 18)
         except (requests.exceptions.RequestException, OSError):
-            raise MirrorError("mirror_unreachable", "it broke an answer off") from None
+            raise MirrorError("mirror_unreachable", "it did not complete a response") from None
 
     def xml(self, answer: requests.Response) -> ElementTree.Element:
         """The body of an answer as XML, without namespaces. Raises MirrorError."""
@@ -150,7 +150,7 @@ class Client:
             # The parser is expat, which bounds how much entities expand.
             root = ElementTree.fromstring(self.text(answer))  # noqa: S314
         except ElementTree.ParseError:
-            raise MirrorError("mirror_bad_answer", "an answer is no XML") from None
+            raise MirrorError("mirror_bad_answer", "a response is not XML") from None
         for element in root.iter():
             element.tag = element.tag.rpartition("}")[2]
         return root
@@ -161,7 +161,7 @@ def _believed(answer: requests.Response) -> requests.Response:
     if status in _CODES or status >= 500:
         raise MirrorError(_CODES.get(status, "mirror_unreachable"), f"it answers {status}{_code_of(answer)}")
     if 300 <= status < 400:
-        raise MirrorError("mirror_bad_answer", f"it answers {status}: is the endpoint or the region another?")
+        raise MirrorError("mirror_bad_answer", f"it answers {status}: check the endpoint and the region")
     return answer
 
 

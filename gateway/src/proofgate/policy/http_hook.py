@@ -74,7 +74,7 @@ class HttpHook:
         match answer:
             case {"verdicts": list() as verdicts}:
                 return [_verdict(verdict) for verdict in verdicts]
-        raise HttpHookError("the answer has no list of verdicts")
+        raise HttpHookError("the response has no list of verdicts")
 
     def close(self) -> None:
         """Closes the connection."""
@@ -110,14 +110,14 @@ class HttpHook:
         connection.request("POST", target, body, self._headers())
         with connection.getresponse() as response:
             if response.status != http.HTTPStatus.OK:
-                raise HttpHookError(f"the answer is HTTP {response.status}")
+                raise HttpHookError(f"the response has status {response.status}")
             answer = response.read(ANSWER_MAXIMUM + 1)
             if len(answer) > ANSWER_MAXIMUM or response.length:
-                raise HttpHookError("the answer is too long, or ends too early")
+                raise HttpHookError("the response is too long or truncated")
         try:
             return json.loads(answer)
         except (ValueError, RecursionError):
-            raise HttpHookError("the answer is not JSON") from None
+            raise HttpHookError("the response is not JSON") from None
 
     def _headers(self) -> dict[str, str]:
         headers = {"Content-Type": "application/json", "Accept": "application/json"}
@@ -173,11 +173,11 @@ def _verdict(said: Any) -> Verdict:
                     return Replace(rule, [_replacement(part) for part in parts], reversible)
                 case {} if not others:
                     return Replace(rule, [_replacement(part) for part in parts])
-    raise HttpHookError("the answer has what is no verdict")
+    raise HttpHookError("the response has an invalid verdict")
 
 
 def _replacement(said: Any) -> Replacement:
     match said:
         case {"text": int(text), "start": int(start), "end": int(end), "by": str(by), **others} if not others:
             return Replacement(text, start, end, by)
-    raise HttpHookError("the answer has what is no replacement")
+    raise HttpHookError("the response has an invalid replacement")

@@ -19,7 +19,7 @@ def load_policy(entry: ExternalPolicy, folder: Path) -> Policy:
     """
     policy = _made(entry, folder)
     if not callable(getattr(policy, "evaluate", None)):
-        raise TypeError("what the factory returned has no method evaluate")
+        raise TypeError("the object that the factory returned has no method evaluate")
     start = getattr(policy, "start", None)
     if start is not None:
         start()

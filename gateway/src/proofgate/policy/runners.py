@@ -78,7 +78,7 @@ class Policies:
         deadline = time.monotonic() + seconds
         for runner in runners:
             if not runner.join(max(deadline - time.monotonic(), 0)):
-                log.warning("policy %s: does not end, and is left behind", runner.name)
+                log.warning("policy %s: does not stop; it is abandoned", runner.name)
 
     def status(self) -> list[dict[str, Any]]:
         """What the admin port shows of each."""

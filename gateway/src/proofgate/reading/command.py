@@ -34,7 +34,7 @@ def run(options: argparse.Namespace) -> int:
     except OSError as error:
         return fail(f"{options.token_file} cannot be read: {error.strerror}", EXIT_USAGE)
     except UnicodeDecodeError:
-        return fail(f"{options.token_file} is no token: it is not text", EXIT_USAGE)
+        return fail(f"{options.token_file} is not a token: it is not text", EXIT_USAGE)
     if len(admin_token.split()) != 1:
         return fail(f"{options.token_file} is not one token on one line", EXIT_USAGE)
     print(auditor_token(admin_token))

@@ -65,7 +65,7 @@ class LedgerFiles:
         """
         allowed = next((names for path, names in _FOLDERS if path.fullmatch(folder)), None)
         if allowed is None:
-            raise ReadingError("not_evidence", "no folder of evidence has this path")
+            raise ReadingError("not_evidence", "no evidence folder has this path")
         found: list[str] = []
         with (
             _told(),
@@ -84,7 +84,7 @@ class LedgerFiles:
         """The length of a file, and its bytes from `offset` on: `most` or MOST_BYTES of them, fewer only at
         its end. Raises ReadingError."""
         if not _FILE.fullmatch(path):
-            raise ReadingError("not_evidence", "no file of evidence has this path")
+            raise ReadingError("not_evidence", "no evidence file has this path")
         *folders, name = path.split("/")
         with _told(), self._folder(folders) as folder:
             # A pipe is not waited for.

@@ -82,7 +82,9 @@ class Reading:
     def _answer(self, read: Callable[[], Response]) -> Response:
         if not self._slots.acquire(blocking=False):
             self._count("busy")
-            message = f"this worker answers {READS_AT_A_TIME} readers of its ledger at a time; ask again"
+            message = (
+                f"this worker serves at most {READS_AT_A_TIME} readers of its ledger at a time; try again"
+            )
             raise Refusal(HTTPStatus.SERVICE_UNAVAILABLE, "busy", message, {"Retry-After": "1"})
         try:
             answer = _Held(read(), self._slots.release)
@@ -121,10 +123,10 @@ class Reading:
                 return ""
             name = "proofgate_ledger_reads"
             lines = [
-                f"# HELP {name} Answers to readers of the worker's ledger folder, by how they ended.",
+                f"# HELP {name} Responses to readers of the worker's ledger folder, by result.",
                 f"# TYPE {name} counter",
                 *(f'{name}_total{{result="{of}"}} {count}' for of, count in sorted(self._results.items())),
-                f"# HELP {name}_bytes Bytes of files in those answers.",
+                f"# HELP {name}_bytes Bytes of files in those responses.",
                 f"# TYPE {name}_bytes counter",
                 f"{name}_bytes_total {self._bytes}",
             ]

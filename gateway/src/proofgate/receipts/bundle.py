@@ -70,7 +70,9 @@ class Receipt:
                 key_successions=tuple(_text(note) for note in document.get("key_successions", ())),
             )
         except (ValueError, KeyError, TypeError, RecursionError):
-            raise EvidenceError("this is no receipt: expected the answer of GET /v1/receipts/{id}") from None
+            raise EvidenceError(
+                "this is not a receipt: expected the answer of GET /v1/receipts/{id}"
+            ) from None
         if not receipt.entries:
             raise EvidenceError("the receipt holds no record")
         return receipt
@@ -172,13 +174,13 @@ def _prove(entry: Entry, request_id: str, vkey: str) -> ProvenRecord:
     try:
         proved = json.loads(_core.verify_proof(entry.record.encode(), entry.proof, vkey))
     except _core.ProofgateError as error:
-        raise ContradictedError(f"a proof does not hold: {error} [{error.code}]") from None
+        raise ContradictedError(f"a proof is not valid: {error} [{error.code}]") from None
     note = entry.proof.split("\n\n", 1)[1]
     facts = json.loads(entry.record)
     if facts.get("seq") != proved["index"]:
-        raise ContradictedError(f"record {proved['index']} says that it stands elsewhere")
+        raise ContradictedError(f"record {proved['index']} names another position in the log than its proof")
     if facts.get("id") != request_id:
-        raise ContradictedError(f"record {proved['index']} is of another exchange than {request_id}")
+        raise ContradictedError(f"record {proved['index']} belongs to another exchange than {request_id}")
     checkpoint = Checkpoint(proved["origin"], proved["size"], proved["root"], note)
     return ProvenRecord(str(facts.get("kind")), facts, proved["index"], checkpoint)
 
@@ -186,14 +188,14 @@ def _prove(entry: Entry, request_id: str, vkey: str) -> ProvenRecord:
 def _require_one_exchange(records: tuple[ProvenRecord, ...]) -> None:
     admissions = [record for record in records if record.kind == "admission"]
     if sum(record.kind in ("admission", "rejection") for record in records) != 1:
-        raise ContradictedError("the receipt does not hold one admission, or one refusal")
+        raise ContradictedError("the receipt does not have exactly one admission or refusal")
     for record in records:
         if "admission" not in record.facts:
             continue
         shard, _, log = record.checkpoint.origin.rpartition("/")
         admitted = (f"{shard}/{record.facts.get('incarnation') or log}", record.facts["admission"])
         if [(admission.checkpoint.origin, admission.index) for admission in admissions] != [admitted]:
-            raise ContradictedError(f"the {record.kind} is the end of another admission")
+            raise ContradictedError(f"the {record.kind} belongs to another admission")
 
 
 def _reveal(

@@ -91,7 +91,7 @@ def fetch(
             if receipt.complete or over:
                 return receipt, text
         elif over or answer.status not in _PASSING:
-            raise EvidenceError(f"the gateway gave no receipt of {request_id}: {_refusal(answer)}")
+            raise EvidenceError(f"the gateway returned no receipt for {request_id}: {_refusal(answer)}")
         time.sleep(min(_pause(answer), max(give_up - time.monotonic(), 0)))
 
 

@@ -103,11 +103,11 @@ class WitnessedTransport:
         exchange._source = _TransportSource(self._inner, request)
         coding = response.headers.get("content-encoding", "identity").lower()
         if not exchange.id:
-            exchange.error = EvidenceError("the answer has no x-request-id: it did not come from a gateway")
+            exchange.error = EvidenceError("the response has no x-request-id: it did not come from a gateway")
         elif coding != "identity":
             exchange.error = EvidenceError(
-                f"the answer came with the content coding {coding}, which the gateway does not apply:"
-                " its bytes are others"
+                f"the response has the content coding {coding}, which the gateway does not "
+                "apply: its bytes were changed on the way"
             )
         response.stream = _hashing(type(request).__module__)(response.stream, exchange, self._end)
         return response
@@ -161,10 +161,11 @@ def _require_status(exchange: Witnessed, verified: Verified) -> None:
     end = verified.of_kind("completion") or verified.of_kind("rejection")
     if end is None:
         if exchange.ended:
-            raise ContradictedError(f"{exchange.id} was answered to its end, and no end of it is recorded")
+            raise ContradictedError(f"{exchange.id} was answered completely, but its end is not recorded")
     elif end.facts.get("status") != exchange.status:
         raise ContradictedError(
-            f"{exchange.id} was answered with {exchange.status}, and recorded with {end.facts.get('status')}"
+            f"{exchange.id} was answered with status {exchange.status}, but recorded with "
+            f"{end.facts.get('status')}"
         )
 
 
@@ -180,7 +181,7 @@ class _TransportSource:
     def get(self, path: str, timeout_seconds: float) -> Answer:
         found = _EXCHANGE.match(self._url.path)
         if found is None:
-            raise EvidenceError(f"{self._url.path} is no path of a gateway")
+            raise EvidenceError(f"{self._url.path} is not a path of the gateway")
         target = (found["before"] + path).encode()
         phases = dict.fromkeys(("connect", "read", "write", "pool"), timeout_seconds)
         request = self._make(
@@ -196,9 +197,9 @@ class _TransportSource:
             finally:
                 response.stream.close()
         except Exception as error:  # of whichever library it is
-            raise EvidenceError(f"the gateway does not answer for its receipt: {error!r}") from None
+            raise EvidenceError(f"the gateway does not return the receipt: {error!r}") from None
         if len(body) > ANSWER_MAXIMUM:
-            raise EvidenceError("the gateway's answer is too long for a receipt")
+            raise EvidenceError("the gateway's response is too long for a receipt")
         return Answer(response.status_code, body, response.headers.get("retry-after"))
 
 

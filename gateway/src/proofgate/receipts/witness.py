@@ -95,10 +95,12 @@ class Witness:
         if behind is not None:
             now = verified.newest[behind].size
             raise ContradictedError(
-                f"{behind} was rolled back: {held[behind].size} records of it were signed before, and the"
-                f" gateway shows {now} and no way between them"
+                f"{behind} was rolled back: {held[behind].size} of its records were signed before, and "
+                f"the gateway shows {now} without a proof that they are consistent"
             )
-        raise EvidenceError(f"the gateway does not show that {unshown[0]} continues what was signed before")
+        raise EvidenceError(
+            f"the gateway does not prove that {unshown[0]} is consistent with what was signed before"
+        )
 
     def _take(self, held: dict[str, Checkpoint], verified: Verified) -> list[str]:
         """Compares a receipt with what is held, and holds what is newer; the logs of which it shows no

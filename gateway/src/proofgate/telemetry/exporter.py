@@ -98,7 +98,7 @@ class Exporter:
         while self._queue is not None and (exchanges := self._queue.take(BATCH)):
             try:
                 sent = self._collector_of(config).send_traces(exchanges)
-                self._told("traces", len(exchanges), None if sent else "the collector did not take them")
+                self._told("traces", len(exchanges), None if sent else "the collector did not accept them")
             except Exception as error:
                 self._told("traces", len(exchanges), type(error).__name__)
             if self._error is not None:
@@ -110,7 +110,7 @@ class Exporter:
             # A clock that was set back would end what is counted before it began.
             now = max(time.time_ns(), self._since)
             sent = self._collector_of(config).send_metrics(self._worker.counted(), now)
-            self._told("metrics", 1, None if sent else "the collector did not take them")
+            self._told("metrics", 1, None if sent else "the collector did not accept them")
         except Exception as error:
             self._told("metrics", 1, type(error).__name__)
 

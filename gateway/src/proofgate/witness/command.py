@@ -66,7 +66,7 @@ def run(options: argparse.Namespace) -> int:
     except OSError as error:
         return fail(f"{error.filename} cannot be read: {error.strerror}", EXIT_USAGE)
     except UnicodeDecodeError:
-        return fail("--signing-key or --logs is no text", EXIT_USAGE)
+        return fail("--signing-key or --logs is not text", EXIT_USAGE)
     except ValueError as error:
         # The text of a key is not in it.
         return fail(f"--signing-key: {error}", EXIT_USAGE)

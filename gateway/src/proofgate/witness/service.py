@@ -71,14 +71,14 @@ def create_app(witness: _core.Witness) -> FastAPI:
     def checkpoint(origin_digest: str) -> PlainTextResponse:
         note = witness.checkpoint(origin_digest)
         if note is None:
-            raise Refusal(HTTPStatus.NOT_FOUND, "no_checkpoint", "nothing was cosigned of such a log")
+            raise Refusal(HTTPStatus.NOT_FOUND, "no_checkpoint", "no checkpoint of this log was cosigned")
         return PlainTextResponse(note, headers={"Cache-Control": "no-cache"})
 
     return app
 
 
 def _metrics(witness: _core.Witness, results: Counter[str]) -> Iterator[str]:
-    yield f"# HELP {_PREFIX}_requests_total Requests to cosign, by how they ended."
+    yield f"# HELP {_PREFIX}_requests_total Requests to cosign, by result."
     yield f"# TYPE {_PREFIX}_requests_total counter"
     for result, count in sorted(results.items()):
         yield f'{_PREFIX}_requests_total{{result="{result}"}} {count}'

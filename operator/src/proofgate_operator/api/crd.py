@@ -198,7 +198,7 @@ def auditor_schema() -> dict[str, Any]:
             },
             "cosigningLagSeconds": {
                 **number,
-                "description": "Since when heads have waited for a quorum of witnesses.",
+                "description": "Seconds for which tree heads have waited for a quorum of witnesses.",
             },
             "index": {
                 "type": "object",

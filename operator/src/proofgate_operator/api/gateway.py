@@ -116,7 +116,7 @@ class GatewaySpec(Section):
     """Who follows the ledger from outside. Absent: nobody. Workers do not notice it."""
     keeping: Keeping | None = None
     """How long records are kept, and what must stay whatever that says. Absent: nothing is removed or erased
-    by itself, and holds hold on."""
+    by itself, and holds stay active."""
     load_balancer: LoadBalancer = LoadBalancer()
     """HAProxy in front of the workers."""
     internal_tls: Annotated[

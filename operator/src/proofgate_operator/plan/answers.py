@@ -31,7 +31,7 @@ def read_answer(found: Any) -> AnswerReport | None:
         return AnswerReport()
     reason = found.get("reason")
     known = reason if isinstance(reason, str) and reason in _REASONS else _UNKNOWN_REASON
-    return AnswerReport(known, str(found.get("message") or "no answer came")[:256])
+    return AnswerReport(known, str(found.get("message") or "no response arrived")[:256])
 
 
 def unanswered(answers: Mapping[str, AnswerReport]) -> Problem | None:

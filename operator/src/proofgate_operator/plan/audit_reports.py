@@ -70,7 +70,7 @@ class AuditReport:
     left_out: int = 0
     #: The newest of them.
     findings: tuple[Finding, ...] = ()
-    #: Since when heads have waited for a quorum of witnesses, in seconds.
+    #: Seconds for which tree heads have waited for a quorum of witnesses.
     uncosigned: int = 0
     witnesses: tuple[Witness, ...] = ()
     #: None where it keeps none.

@@ -30,7 +30,7 @@ def credential_faults(gateway: Gateway, seen: Observed) -> Iterator[Fault]:
         state = (
             f"{without} of {len(asked)} workers have no credentials for it"
             if without
-            else "those it has stay"
+            else "the current ones stay in use"
         )
         message = f"worker {number}: {first.message}; {state}"
         yield Fault(f"spec.providers[{provider.name}]", reason, message)

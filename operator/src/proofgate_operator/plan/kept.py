@@ -72,11 +72,12 @@ def kept(situation: Situation) -> tuple[Condition, ...]:
     if outside:
         count = told.get("holdsNotInManifestCount", len(outside))
         message = (
-            f"{count} holds hold that the manifest does not have: {', '.join(outside)}. Only `released` in"
+            f"{count} holds are active that the manifest does not have: {', '.join(outside)}. Only "
+            "`released` in"
             f" the manifest, or somebody by hand, ends them{_since(situation, told)}"
         )
         return (_kept(True, "HeldOutsideManifest", message),)
-    done = f"what is over is gone, and {told['holds']} holds hold{_anchor(told)}"
+    done = f"what is over is gone, and {told['holds']} holds are active{_anchor(told)}"
     return (_kept(True, "Kept", f"{done}{_since(situation, told)}"),)
 
 
