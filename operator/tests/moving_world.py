@@ -309,7 +309,7 @@ class MovingWorld:
             self.tick()
 
     def settle(self, limit: int = 600) -> None:
-        """Go on until the gateway is as its spec says."""
+        """Go on until the gateway matches its spec."""
         plan = self.plan()
         for _ in range(limit):
             self.carry_out(plan)

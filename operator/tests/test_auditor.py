@@ -201,10 +201,18 @@ LEDGER = "proofgate.dev/team/demo"
             "Secret auditor-key, named by spec.auditor.signingKeySecretRef, does not exist",
         ),
         (secret("auditor-key", other="x"), "SecretInvalid", "has no text under signing-key"),
-        (secret("auditor-key", signing_key="hunter2"), "SecretInvalid", "is no signing key"),
-        (SigningKey(LEDGER, b"\x07" * 32), "SecretInvalid", "neither may be the other"),
-        (SigningKey(f"{LEDGER}/audit", b"\x07" * 32), "SecretInvalid", "neither may be the other"),
-        (SigningKey("proofgate.dev/team", b"\x07" * 32), "SecretInvalid", "neither may be the other"),
+        (secret("auditor-key", signing_key="hunter2"), "SecretInvalid", "is not a signing key"),
+        (SigningKey(LEDGER, b"\x07" * 32), "SecretInvalid", "neither may be a path below the other"),
+        (
+            SigningKey(f"{LEDGER}/audit", b"\x07" * 32),
+            "SecretInvalid",
+            "neither may be a path below the other",
+        ),
+        (
+            SigningKey("proofgate.dev/team", b"\x07" * 32),
+            "SecretInvalid",
+            "neither may be a path below the other",
+        ),
         (SigningKey(ORIGIN, bytes(32)), "SecretInvalid", "is the ledger's own key"),
     ],
     ids=["missing", "no entry", "no key", "the ledger's name", "below it", "above it", "the ledger's key"],
@@ -296,7 +304,7 @@ def test_it_is_written_once_a_minute_but_the_first_at_once() -> None:
 @pytest.mark.parametrize(
     ("told", "expected", "words"),
     [
-        (report(3), ("True", "NothingFound"), "3 heads"),
+        (report(3), ("True", "NothingFound"), "3 tree heads"),
         (
             report(3, ROLLBACK),
             ("False", "LedgerDiverged"),

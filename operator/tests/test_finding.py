@@ -237,7 +237,7 @@ SILENT = BalancerReport(None, SILENCE_SECONDS)
         ((BalancerReport({}), UP), "haproxy-0 has no line for demo-worker-0", True),
         (
             (UP, BalancerReport(None, 59.0)),
-            "haproxy-1 does not answer, so whether it sends demo-worker-0 connections is not known",
+            "haproxy-1 does not answer, so it is unknown whether it sends demo-worker-0 connections",
             False,
         ),
     ],

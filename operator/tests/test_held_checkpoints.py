@@ -332,7 +332,9 @@ def test_a_worker_that_falls_behind_what_is_held_is_told_and_what_is_held_stays(
     behind = (0, note(0, size, log))
     told = ledger.plan(behind, (1, note(1))).status.condition(ConditionType.STORAGE_BOUND)
     assert (told.status.value, told.reason) == ("False", "LedgerSetBack")
-    assert f"worker 0 reports {size} records of {log}, and 7 of {EARLIER} are held" in told.message
+    assert (
+        f"worker 0 reports {size} records of {log}, but the held checkpoint has 7 of {EARLIER}"
+    ) in told.message
     assert "worker 1" not in told.message
     assert ledger.hear(behind) == {"0": note(0, 7), "1": note(1)}
 

@@ -99,7 +99,7 @@ def test_the_readers_that_can_be_used_are_mounted_and_a_change_of_them_replaces_
     ("content", "reason", "words"),
     [
         (None, "SecretMissing", "does not exist"),
-        ("[]", "ReadersInvalid", "is no JSON object of readers"),
+        ("[]", "ReadersInvalid", "is not a JSON object of readers"),
         (json.dumps({"reader-key-in-clear": {"name": "a", "all": True}}), "ReadersInvalid", "hash-key"),
     ],
 )

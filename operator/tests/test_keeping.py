@@ -156,7 +156,11 @@ def test_the_status_tells_what_the_last_run_did() -> None:
     kept = Kept()
     assert kept.condition()[:2] == ("Unknown", "NeverRun")
     status, reason, message = kept.condition(said(plan=digest()))
-    assert (status, reason, message) == ("True", "Kept", "what is over is gone, and 1 holds are active")
+    assert (status, reason, message) == (
+        "True",
+        "Kept",
+        "everything past its retention is removed, and 1 holds are active",
+    )
     assert kept.status == {
         "retentionKeyName": KEY.name,
         "verifyingKey": KEY.verifying_text,
@@ -257,7 +261,7 @@ def test_last_words_that_are_no_report_are_a_failure_and_teach_nothing(words: st
     kept.hear(said(day=1, plan=digest()))
     status, reason, message = kept.condition(run(words, day=2, exit_code=137))
     assert (status, reason) == ("False", "Failed")
-    assert message.startswith("the run ended (Error, exit code 137), and said nothing usable: ")
+    assert message.startswith("the run ended (Error, exit code 137) without a usable report: ")
     assert (kept.carried["known"], kept.status["removedLogs"]) == (2, 3)
 
 
@@ -363,7 +367,9 @@ def test_without_an_auditor_it_waits_for_none_and_says_that_there_is_no_anchor(
     assert "--auditor" not in command(kept)
     assert egress(kept) == []
     ended = said(plan=digest(), anchor="none")
-    message = "what is over is gone, and 1 holds are active; no anchor: there is no auditor"
+    message = (
+        "everything past its retention is removed, and 1 holds are active; no anchor: there is no auditor"
+    )
     assert kept.condition(ended) == ("True", "Kept", message)
     assert kept.status["anchor"] == "none"
     # One comes, and with the next run the word goes.

@@ -79,7 +79,7 @@ def test_a_key_does_not_show_its_seed() -> None:
         ("PRIVATE+KEY+log+00000000+" + base64.b64encode(b"\x02" + bytes(32)).decode(), "not an Ed25519 key"),
         (
             "PRIVATE+KEY+log+00000000+" + base64.b64encode(b"\x01" + bytes(32)).decode(),
-            "hash does not belong",
+            "hash does not match",
         ),
         ("SIGNER", "does not have the form PRIVATE"),
         (f"SIGNER {KEY.verifying_text}", "does not have the form SIGNER"),
@@ -87,11 +87,11 @@ def test_a_key_does_not_show_its_seed() -> None:
         ("SIGNER log /run/signer", "does not have the form SIGNER"),
         ("SIGNER log+00000000+%%% /run/signer", "not base64"),
         ("SIGNER log+00000000+\u00e9 /run/signer", "not base64"),
-        (f"SIGNER log+{KEY.hash}{KEY.verifying_text[-45:]} /run/signer", "hash does not belong"),
+        (f"SIGNER log+{KEY.hash}{KEY.verifying_text[-45:]} /run/signer", "hash does not match"),
         (f"SIGNER {KEY.verifying_text} /{'x' * 107}", "more than 107 bytes"),
         (SigningKey("n" * 257, bytes(32)).signing_text, "1 to 256 characters"),
         (SigningKey("two words", bytes(32)).signing_text, "without spaces"),
-        (SigningKey("turned\u202eround", bytes(32)).signing_text, "that print"),
+        (SigningKey("turned\u202eround", bytes(32)).signing_text, "all printable"),
         (SignerKey("n" * 257, PUBLIC, socket="/run/signer").signing_text, "1 to 256 characters"),
     ],
 )

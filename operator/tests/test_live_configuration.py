@@ -155,10 +155,10 @@ def test_a_certificate_that_is_missing_is_a_condition_and_changes_nothing(
     ("chain", "key", "complaint"),
     [
         ("own", "own", None),
-        ("own", "other", "has a key under tls.key that is not the one of the first certificate in tls.crt"),
-        ("nonsense", "own", "has no certificate that can be read under tls.crt"),
-        ("own", "nonsense", "has no private key that can be read under tls.key, without a passphrase"),
-        ("own", "locked", "has no private key that can be read under tls.key, without a passphrase"),
+        ("own", "other", "has a key under tls.key that does not match the first certificate in tls.crt"),
+        ("nonsense", "own", "has no readable certificate under tls.crt"),
+        ("own", "nonsense", "has no readable private key without a passphrase under tls.key"),
+        ("own", "locked", "has no readable private key without a passphrase under tls.key"),
         ("long", "own", "has more than 30000 characters under tls.crt and tls.key together"),
     ],
 )

@@ -49,8 +49,8 @@ def test_shared_cores_are_explained() -> None:
     held = WorkerReport(cpus=8, throttled=True)
     message = cpu_pinned("1", [shard(0, held), shard(1, SHARED)]).message
     assert message == (
-        "demo-worker-0 asks for 1 and runs on any of 8 CPUs, and is held back by its limit; so do 1 more: a"
-        " core is a worker's own where the kubelet's CPU manager policy is static"
+        "demo-worker-0 asks for 1 and runs on any of 8 CPUs, and is throttled by its limit; so do 1 more: a"
+        " worker has exclusive cores only with the kubelet's CPU manager policy static"
     )
 
 
@@ -68,7 +68,7 @@ def test_a_configuration_that_a_worker_refused_is_told_with_its_reason() -> None
     valid = status.condition(ConditionType.CONFIG_VALID)
     assert (valid.status, valid.reason) == (ConditionStatus.FALSE, "RefusedByWorker")
     assert valid.message == (
-        "demo-worker-1 keeps the configuration before: config_invalid; tenants[0].name: is taken"
+        "demo-worker-1 keeps the previous configuration: config_invalid; tenants[0].name: is taken"
     )
     assert not status.condition(ConditionType.READY).holds
 

@@ -54,16 +54,16 @@ def test_a_pack_that_is_not_in_use_has_no_actions() -> None:
 
 def test_a_rule_cannot_have_the_id_of_a_packs_rule() -> None:
     (message,) = messages({"packs": ["pii"], "rules": [{**RULE, "id": "pii-email"}]})
-    assert message == "spec.policy.rules[pii-email]: a pack has a rule of that id: rename this one"
+    assert message == "spec.policy.rules[pii-email]: a pack already has a rule with this id: rename this one"
 
 
 @pytest.mark.parametrize(
     ("changes", "complaint"),
     [
         ({"literals": ["É"]}, "spec.policy.rules[codename].literals: they are compared"),
-        ({"reason": "   "}, "spec.policy.rules[codename].reason: it is no line"),
-        ({"reason": "zero\u200bwidth"}, "spec.policy.rules[codename].reason: it is no line"),
-        ({"regex": "["}, "spec.policy.rules[codename].regex: it is no regular expression"),
+        ({"reason": "   "}, "spec.policy.rules[codename].reason: it is not one line"),
+        ({"reason": "zero\u200bwidth"}, "spec.policy.rules[codename].reason: it is not one line"),
+        ({"regex": "["}, "spec.policy.rules[codename].regex: it is not a regular expression"),
     ],
 )
 def test_a_rule_that_cannot_be_used_is_named_with_its_field(changes: dict[str, Any], complaint: str) -> None:
@@ -76,7 +76,7 @@ COSTLY = [
     ("(?:(?:a?|b){5000}){5000}", "the empty text"),
     ("(?:(?:(?:a?){9999}){9999}){9999}b", "longer than 1024 bytes"),
     (f"{'(' * 511}a{')' * 511}", "nest deeper than 60 levels"),
-    ("a{4294967295}", "it is no regular expression"),
+    ("a{4294967295}", "it is not a regular expression"),
     ("(?:" * 60 + "a" + "{0,9999999})" * 60 + "b", "longer than 1024 bytes"),
 ]
 
@@ -88,31 +88,31 @@ def nested(levels: int) -> str:
 
 REFUSED = [
     (nested(62), "nest deeper than 60 levels"),
-    ("(", "it is no regular expression"),
-    ("[[a]]", "it is no regular expression"),
+    ("(", "it is not a regular expression"),
+    ("[[a]]", "it is not a regular expression"),
     ("(?i)a", "flags"),
     ("(?u)a", "flags"),
     ("(?iu)codename", "flags"),
     ("(?a)a", "flags"),
-    ("(?L)a", "it is no regular expression"),
+    ("(?L)a", "it is not a regular expression"),
     ("(?u:a)", "flags"),
     ("a(?=b)", "flags"),
     (r"(a)\1", "flags"),
     (r"(?P<value>a)(?P=value)", "flags"),
-    (r"(?P<x>a)", "the only group with a name"),
-    (r"(?<x>a)", "it is no regular expression"),
+    (r"(?P<x>a)", "the only named group is"),
+    (r"(?<x>a)", "it is not a regular expression"),
     ("^a", "anchors"),
     ("a$", "anchors"),
     (r"a\Z", "anchors"),
     ("a+", "any length"),
     ("a{2,}", "any length"),
     ("a.*b", "any length"),
-    ("a{", "begins no repetition"),
-    ("{1}a", "it is no regular expression"),
-    ('{"role": "admin"}', "begins no repetition"),
-    ("a{1,x}", "begins no repetition"),
-    ("a{,5}b", "begins no repetition"),
-    ("a{}", "begins no repetition"),
+    ("a{", "does not begin a repetition"),
+    ("{1}a", "it is not a regular expression"),
+    ('{"role": "admin"}', "does not begin a repetition"),
+    ("a{1,x}", "does not begin a repetition"),
+    ("a{,5}b", "does not begin a repetition"),
+    ("a{}", "does not begin a repetition"),
     ("a{0,3}", "the empty text"),
     (r"\b", "the empty text"),
     (r"(?:a|\Bb?)", "the empty text"),

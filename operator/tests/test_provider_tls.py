@@ -76,9 +76,9 @@ def test_authorities_may_stand_in_a_config_map(tmp_path: Path, pem: dict[str, st
         (None, "client", "SecretMissing", "tls.clientCertificateSecretRef, does not exist"),
         ("ca_crt", "", "SecretInvalid", "tls.caSecretRef, has no text under ca.crt"),
         ("tls_key", "", "SecretInvalid", "has no text under tls.key"),
-        ("ca_crt", "nonsense", "CertificateInvalid", "has no certificate that can be read under ca.crt"),
-        ("tls_crt", "nonsense", "CertificateInvalid", "has no certificate that can be read under tls.crt"),
-        ("tls_key", "other.key", "CertificateInvalid", "is not the one of the first certificate in tls.crt"),
+        ("ca_crt", "nonsense", "CertificateInvalid", "has no readable certificate under ca.crt"),
+        ("tls_crt", "nonsense", "CertificateInvalid", "has no readable certificate under tls.crt"),
+        ("tls_key", "other.key", "CertificateInvalid", "does not match the first certificate in tls.crt"),
     ],
 )
 def test_what_cannot_be_used_is_a_condition_that_names_it_and_holds_nothing_else_back(

@@ -122,8 +122,8 @@ def test_a_hold_says_what_cannot_be_read_until_when_it_counts_and_what_helps() -
     found = Holds(Clock(5), Clock(1_767_225_600)).begin("demo", failed())
     assert found.reason is UnreadReason.MAY_NOT_LOOK
     assert found.message == (
-        "cannot get secrets in namespace team (403 Forbidden): what was known before counts until"
-        f" 2026-01-01T00:15:00Z; check with `kubectl auth can-i get secrets -n team --as={ACCOUNT}`"
+        "cannot get secrets in namespace team (403 Forbidden): cached data is "
+        f"used until 2026-01-01T00:15:00Z; check with `kubectl auth can-i get secrets -n team --as={ACCOUNT}`"
     )
     encoded = base64.b64encode(b"keys").decode()
     assert "keys" not in found.message and encoded not in found.message

@@ -246,7 +246,7 @@ def test_the_silent_gateway_is_told_in_all_its_points() -> None:
     assert found["Ready"][0] == found["Available"][0] == "False"
     assert "every key in spec.tenants[acme].apiKeys has expired" in found["ResolvedRefs"][2]
     assert "169.254.169.254 is link-local" in found["ResolvedRefs"][2]
-    assert "is in no range of spec.egress.allow" in found["ResolvedRefs"][2]
+    assert "is not in a range of spec.egress.allow" in found["ResolvedRefs"][2]
     assert "m has no price at provider mock" in found["ConfigValid"][2]
     assert found["StorageBound"][1] == "VolumeTooSmall"
 
@@ -275,7 +275,7 @@ PULL = {"reason": "ImagePullBackOff", "message": 'Back-off pulling image "regist
         (pod(container("signer", 3, waiting={"reason": "CrashLoopBackOff"})), ("CrashLoopBackOff", "signer")),
         (
             pod(container("signer", 1, terminated={"exitCode": 3, "reason": "Error"})),
-            ("signer", "ended with 3"),
+            ("signer", "exited with 3"),
         ),
         (pod(container("signer", waiting=PULL)), ("ImagePullBackOff", "registry.example.com/signer:1")),
         (pod(main=container("worker", waiting=PULL)), ("ImagePullBackOff", "registry.example.com/worker:1")),
@@ -345,19 +345,19 @@ def test_a_volume_that_is_too_small_is_told_before_its_claim_is_there() -> None:
 @pytest.mark.parametrize(
     ("balancer", "field"),
     [
-        ({"allowFrom": [{"ipBlock": {"cidr": "10.0.0.0/33"}}]}, "allowFrom: 10.0.0.0/33 is no range"),
-        ({"allowFrom": [{"ipBlock": {"cidr": "10.0.0/8"}}]}, "allowFrom: 10.0.0/8 is no range"),
+        ({"allowFrom": [{"ipBlock": {"cidr": "10.0.0.0/33"}}]}, "allowFrom: 10.0.0.0/33 is not a range"),
+        ({"allowFrom": [{"ipBlock": {"cidr": "10.0.0/8"}}]}, "allowFrom: 10.0.0/8 is not a range"),
         (
             {"allowFrom": [{"ipBlock": {"cidr": "10.0.0.0/8", "except": ["192.0.2.0/24"]}}]},
-            "allowFrom: except 192.0.2.0/24 is no part of 10.0.0.0/8",
+            "allowFrom: except 192.0.2.0/24 is not a part of 10.0.0.0/8",
         ),
         (
             {"allowFrom": [{"ipBlock": {"cidr": "10.0.0.0/8", "except": ["fd00::/64"]}}]},
-            "allowFrom: except fd00::/64 is no part of 10.0.0.0/8",
+            "allowFrom: except fd00::/64 is not a part of 10.0.0.0/8",
         ),
         (
             {"service": {"type": "LoadBalancer", "loadBalancerSourceRanges": ["1.2.3.4/99"]}},
-            "service.loadBalancerSourceRanges: 1.2.3.4/99 is no range",
+            "service.loadBalancerSourceRanges: 1.2.3.4/99 is not a range",
         ),
     ],
 )

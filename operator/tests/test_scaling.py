@@ -74,7 +74,7 @@ def test_a_worker_that_cannot_be_reached_is_not_waited_for_for_ever_and_that_is_
     until(world, Phase.RETIRING)
     while world.asked == 2:
         world.run(1)
-    assert "could not be asked whether it is idle after 10 s" in world.shards[1]["message"]
+    assert "did not report whether it is idle after 10 s" in world.shards[1]["message"]
 
 
 def test_the_time_since_a_worker_retired_outlives_the_operator() -> None:

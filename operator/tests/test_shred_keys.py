@@ -174,7 +174,7 @@ def test_one_namespace_takes_no_more_than_its_share_also_with_tenants_that_are_g
     assert 1700 < len([entry for entry in needed.to_make if entry.startswith("_greedy_")]) < 2000
     assert "_modest_tenant" in needed.to_make
     [fault] = needed.faults
-    assert fault.reason == "NoRoom" and fault.message.endswith("as it takes of one: greedy")
+    assert fault.reason == "NoRoom" and fault.message.endswith("has reached its limit: greedy")
     live = secret(KEYS)
     live["metadata"]["labels"] = OURS
     live["data"] = {entry: "k" * 60 for entry in needed.to_make}
@@ -193,7 +193,9 @@ def test_a_listed_tenant_without_room_is_told_and_costs_nobody_else_anything() -
     conditions = cluster.find("GovernanceGateway", "demo")["status"]["conditions"]
     [told] = [found for found in conditions if found["type"] == "ConfigValid"]
     assert (told["status"], told["reason"]) == ("False", "NoRoom")
-    assert told["message"] == f"Secret {KEYS} is full: no shred key, and no service, for late"
+    assert told["message"] == (
+        f"Secret {KEYS} is full, so these tenants have no shred key and are not served: late"
+    )
     assert status(cluster)["Progressing"] == ("False", "Settled")
     # Everything else is carried out.
     gateway = cluster.find("GovernanceGateway", "demo")
@@ -219,8 +221,8 @@ def test_what_a_worker_refuses_is_told_also_while_a_tenant_has_no_room() -> None
     valid = plan.status.condition(ConditionType.CONFIG_VALID)
     assert (valid.holds, valid.reason) == (False, "RefusedByWorker")
     assert valid.message == (
-        "demo-worker-1 keeps the configuration before: config_invalid; tenants[0].name: is taken;"
-        f" Secret {KEYS} is full: no shred key, and no service, for {TENANTS[1]}"
+        "demo-worker-1 keeps the previous configuration: config_invalid; tenants[0].name: is taken;"
+        f" Secret {KEYS} is full, so these tenants have no shred key and are not served: {TENANTS[1]}"
     )
 
 

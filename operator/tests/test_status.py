@@ -158,7 +158,7 @@ def test_one_tenants_bad_secret_leaves_the_gateway_available_and_ready() -> None
     ("volumes", "replicas", "said"),
     [
         ("Shared", 2, "counts about two seconds late"),
-        ("PerWorker", 2, "each grants the whole of every limit"),
+        ("PerWorker", 2, "each worker grants every limit in full"),
         ("Shared", 1, None),
     ],
 )

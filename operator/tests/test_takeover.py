@@ -75,7 +75,7 @@ def test_while_tenants_move_the_gateway_says_so_and_is_reconciled() -> None:
         world.run(1)
     plan = world.reconcile()
     told = plan.status.condition(ConditionType.PROGRESSING)
-    assert (told.reason, told.message) == ("TenantsMoving", "tenants move to demo-worker-2")
+    assert (told.reason, told.message) == ("TenantsMoving", "tenants are moving to demo-worker-2")
     assert plan.moving
     world.settle()
     assert world.condition(ConditionType.PROGRESSING).reason == "Settled"

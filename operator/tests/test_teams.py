@@ -221,7 +221,7 @@ def test_one_namespace_cannot_fill_a_shard_of_keys_by_digests_that_it_chooses() 
     assert of_mallory, "it has its share"
     told = [found.condition(f"m{begin}", "KeysValid", "team-mallory") for begin in range(0, 640, 32)]
     refused = next(message for _, reason, message in told if reason == "NoRoom")
-    assert "of its namespace" in refused
+    assert "for its namespace" in refused
     victim = secret_of("victim", key_of("victim"))
     victim["data"]["next"] = secret_of("victim", key_of(f"next{number}"))["data"]["ci"]
     found.cluster.put(victim)

@@ -243,7 +243,7 @@ def test_that_limits_are_each_workers_own_is_said_where_it_matters(
         tenants[0]["keyLimits"] = {"tokensPerDay": 1000}
     status, reason, message = world(replicas, tenants=tenants).settle().condition(ConditionType.CONFIG_VALID)
     assert (status, reason) == ("True", "Valid")
-    assert ("each worker counts limits for itself" in message) is told
+    assert ("each worker counts limits on its own" in message) is told
     shared = World(replicas=replicas, tenants=tenants).settle().condition(ConditionType.CONFIG_VALID)
     assert "each worker counts" not in shared[2]
 

@@ -645,7 +645,7 @@ def test_body_fields_that_workers_read_are_named() -> None:
     [problem] = configuration(asked).problems
     assert (problem.reason, problem.message) == (
         "SpecInvalid",
-        "spec.providers[openai].bodyFields: max_Tokens is what workers read themselves",
+        "spec.providers[openai].bodyFields: max_Tokens is a field that workers read themselves",
     )
 
 

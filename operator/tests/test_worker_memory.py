@@ -115,7 +115,7 @@ def test_limits_that_the_memory_has_no_room_for_are_a_condition_that_says_how_mu
     status, reason, message = config_valid(plan)
     assert (status, reason) == ("False", "SpecInvalid")
     assert f"spec.worker.memory must be at least {least}Mi with this spec.limits" in message
-    assert f"a worker takes {otherwise}Mi with it" in message
+    assert f"a worker then needs {otherwise}Mi, and " in message
     assert "make bodyBytes, connections or headBytes smaller" in message
     # HAProxy is on its own.
     applied = {found["metadata"]["name"] for found in plan.apply}

@@ -250,7 +250,7 @@ def test_keys_that_a_worker_left_out_are_told_by_tenant_and_name() -> None:
     seen = Observed({}, {}, (), (), reports={0: read_report(STATUS), 1: report})
     (fault,) = left_out_faults(seen)
     assert (fault.field, fault.reason) == ("spec.allowedTenants", "KeyWellKnown")
-    assert "worker 1: 3 keys let nobody in, such as ci of team-a/chat and old of team-b/chat" in fault.message
+    assert "worker 1: 3 keys are ignored, such as ci of team-a/chat and old of team-b/chat" in fault.message
 
 
 @pytest.mark.parametrize("odd", [None, 7, [], {"well_known": "3"}, {"well_known": -1}])

@@ -202,7 +202,7 @@ async def _follow_gateways(operator: Operator, followed: Followed, stop: asyncio
     except Exception as error:
         # A namespace that has just gone, or a grant: the store hears of it as well. Where loops never begin,
         # the liveness probe fails.
-        _log.warning("gateways are watched again: %s: %s", type(error).__name__, error)
+        _log.warning("restarting the watch of gateways: %s: %s", type(error).__name__, error)
     finally:
         watching.cancel()
         await asyncio.gather(watching, return_exceptions=True)

@@ -8,13 +8,13 @@ REGISTRY = CollectorRegistry()
 
 RECONCILES = Counter(
     "proofgate_operator_reconciles_total",
-    "Looks at a gateway, by how they ended: done, or failed.",
+    "Reconciles of a gateway, by result: done or failed.",
     ["result"],
     registry=REGISTRY,
 )
 RECONCILE_SECONDS = Histogram(
     "proofgate_operator_reconcile_seconds",
-    "Time from the first read to the last write of one look.",
+    "Time from the first read to the last write of one reconcile.",
     buckets=(0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
     registry=REGISTRY,
 )
@@ -38,37 +38,37 @@ AVAILABLE = Gauge(
 )
 AUDITED = Gauge(
     "proofgate_operator_gateway_audited",
-    "1 where a gateway's Audited condition is True, else 0; of gateways that shall have an auditor.",
+    "1 where a gateway's Audited condition is True, else 0; only for gateways with an auditor.",
     ["namespace", "gateway"],
     registry=REGISTRY,
 )
 KEPT = Gauge(
     "proofgate_operator_gateway_kept",
-    "0 where a gateway's Kept condition is False, else 1; of gateways that shall have a retention job.",
+    "0 where a gateway's Kept condition is False, else 1; only for gateways with a retention job.",
     ["namespace", "gateway"],
     registry=REGISTRY,
 )
 REQUESTS = Counter(
     "proofgate_operator_requests_total",
-    "Requests to the API server except watches, by verb and result: ok, or the status of the refusal.",
+    "Requests to the API server except watches, by verb and result: ok, or the status code.",
     ["method", "result"],
     registry=REGISTRY,
 )
 UNREAD = Counter(
     "proofgate_operator_unread_total",
-    "Reads that were no look at what they are about, by verb, kind and why: MayNotLook, or Unavailable.",
+    "Failed reads, by verb, kind and reason: MayNotLook or Unavailable.",
     ["verb", "kind", "reason"],
     registry=REGISTRY,
 )
 HELD = Gauge(
     "proofgate_operator_held_reads",
-    "Reads of a gateway that are no look just now: what was known before counts, or did until it ended.",
+    "Reads of a gateway that currently fail: cached data is used, or was used until it expired.",
     ["namespace", "gateway"],
     registry=REGISTRY,
 )
 HOLDS_ENDED = Gauge(
     "proofgate_operator_holds_ended",
-    "Reads of a gateway that were no look for so long that what was known before counts no more.",
+    "Reads of a gateway that have failed for so long that cached data is no longer used.",
     ["namespace", "gateway"],
     registry=REGISTRY,
 )
@@ -80,7 +80,7 @@ WATCHES_BEGUN = Counter(
 )
 WATCH_CONNECTIONS = Gauge(
     "proofgate_operator_watch_connections",
-    "Connections over which watches are open, a hundred or more each (HTTP/2).",
+    "Connections with open watches, a hundred or more on each (HTTP/2).",
     registry=REGISTRY,
 )
 OBJECTS = Gauge(
@@ -91,17 +91,17 @@ OBJECTS = Gauge(
 )
 BARRED = Gauge(
     "proofgate_operator_namespaces_barred",
-    "Namespaces to be served that are gone or refuse to be listed. Gateways in them stay as they are.",
+    "Configured namespaces that are gone or cannot be listed. Gateways in them stay unchanged.",
     registry=REGISTRY,
 )
 FOREIGN = Gauge(
     "proofgate_operator_namespaces_foreign",
-    "Namespaces with gateways to be served that another release looks after. Nothing is done there.",
+    "Namespaces with gateways that another release serves. Nothing is done there.",
     registry=REGISTRY,
 )
 LEADER = Gauge(
     "proofgate_operator_leader",
-    "1 while this replica is the one that acts, else 0.",
+    "1 while this replica is the active one, else 0.",
     registry=REGISTRY,
 )
 

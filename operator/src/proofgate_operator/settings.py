@@ -85,18 +85,20 @@ class _Option:
 
 
 _OPTIONS = (
-    _Option("WATCH_NAMESPACES", "", "namespaces to serve, separated by commas; empty: all of them"),
+    _Option("WATCH_NAMESPACES", "", "namespaces to serve, separated by commas; empty: all namespaces"),
     _Option(
         "TENANT_NAMESPACES",
         "",
-        "more namespaces, of which tenants alone are served, separated by commas; needs WATCH_NAMESPACES",
+        "more namespaces, in which only tenants are served, separated by commas; needs WATCH_NAMESPACES",
     ),
-    _Option("WORKER_IMAGE", None, "image of workers whose gateway names none"),
-    _Option("HAPROXY_IMAGE", None, "image of HAProxy where the gateway names none"),
+    _Option("WORKER_IMAGE", None, "image of workers, unless the gateway names one"),
+    _Option("HAPROXY_IMAGE", None, "image of HAProxy, unless the gateway names one"),
     _Option("CLUSTER_DOMAIN", "cluster.local", "DNS suffix of the cluster's Services"),
     _Option("OPERATOR_NAMESPACE", "", "namespace of the operator's pods; empty: the service account's"),
     _Option(
-        "POD_IPS", "", "addresses of the operator's pod, separated by commas: its pods' have the same kinds"
+        "POD_IPS",
+        "",
+        ("addresses of the operator's pod, separated by commas: they show the IP families of the cluster"),
     ),
     _Option(
         "POD_SECURITY",
@@ -106,16 +108,22 @@ _OPTIONS = (
     _Option(
         "IMAGE_PULL_SECRETS", "", "Secrets for pulling the images of gateways' pods, separated by commas"
     ),
-    _Option("RESYNC_SECONDS", "600", "longest time between two looks at a gateway"),
-    _Option("RECHECK_SECONDS", "2", "shortest time between two looks at a gateway that waits for something"),
+    _Option("RESYNC_SECONDS", "600", "longest time between two reconciles of a gateway"),
     _Option(
-        "HEALTH_HOST", "", "address of the health and metrics port; empty: all of the kinds that the pod has"
+        "RECHECK_SECONDS", "2", "shortest time between two reconciles of a gateway that waits for something"
+    ),
+    _Option(
+        "HEALTH_HOST",
+        "",
+        ("address of the health and metrics port; empty: all addresses of the pod's IP families"),
     ),
     _Option("HEALTH_PORT", "8081", "port of /healthz, /readyz and /metrics"),
-    _Option("LEADER_ELECTION", "false", "true: act only while holding a Lease, so that several can run"),
+    _Option(
+        "LEADER_ELECTION", "false", "true: act only while holding a Lease, so that several replicas can run"
+    ),
     _Option("LEASE_NAME", "proofgate-operator", "name of the Lease"),
     _Option("LEASE_NAMESPACE", "", "namespace of the Lease; needed with LEADER_ELECTION"),
-    _Option("POD_NAME", "", "name under which the Lease is held; empty: the host's"),
+    _Option("POD_NAME", "", "name of the Lease's holder; empty: the host name"),
     _Option("LOG_FORMAT", "json", "json or text"),
     _Option("LOG_LEVEL", "info", "debug, info, warning or error"),
     _Option("KUBECONFIG", "", "kubeconfig to log in with; empty: the service account, else ~/.kube/config"),
@@ -154,7 +162,7 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str] = os.
     parser = argparse.ArgumentParser(
         prog="proofgate-operator",
         description="Turns GovernanceGateway objects into gateway workers behind HAProxy.",
-        epilog="Every option can be given as the environment variable named beside it.",
+        epilog="Every option can also be set by the environment variable that is named with it.",
     )
     for option in _OPTIONS:
         shown = f" (default: {option.default})" if option.default else ""
@@ -176,7 +184,9 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str] = os.
     watched = _names(values["WATCH_NAMESPACES"])
     tenants = tuple(name for name in _names(values["TENANT_NAMESPACES"]) if name not in watched)
     if tenants and not watched:
-        raise InvalidSettings("TENANT_NAMESPACES needs WATCH_NAMESPACES: without it all are served")
+        raise InvalidSettings(
+            "TENANT_NAMESPACES needs WATCH_NAMESPACES: without it all namespaces are served"
+        )
     return Settings(
         watch_namespaces=watched,
         tenant_namespaces=tenants,

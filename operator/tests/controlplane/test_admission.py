@@ -64,7 +64,7 @@ CA = {"name": "authorities", "key": "ca.crt"}
         ),
         (
             {"models": [{"name": "gpt", "provider": "openai", "upstreamModel": "*"}]},
-            "an upstreamModel has a '*' only where",
+            "an upstreamModel may contain '*' only if",
         ),
         (
             {"models": [{"name": "gpt", "provider": "azure"}]},
@@ -92,7 +92,7 @@ CA = {"name": "authorities", "key": "ca.crt"}
         ),
         (
             {"policies": [{"name": "a", "url": "http://h/", "parameters": {}}]},
-            "spec.policies: a service takes no parameters",
+            "spec.policies: a policy with url takes no parameters",
         ),
         ({"policies": [NAMES, NAMES]}, "spec.policies[1]: Duplicate value"),
         (
@@ -120,8 +120,8 @@ CA = {"name": "authorities", "key": "ca.crt"}
         (
             # 142Mi, 128Mi for 4096 connections, and nine times 64Mi.
             {"limits": {"bodyBytes": 64 << 20}, "worker": {"memory": "845Mi"}},
-            "spec.worker.memory must be at least 142Mi, and 16Ki and limits.headBytes for each of"
-            " limits.connections, and 9 times limits.bodyBytes",
+            "spec.worker.memory must be at least 142Mi, plus 16Ki and limits.headBytes "
+            "for each of limits.connections, plus 9 times limits.bodyBytes",
         ),
         (
             {"limits": {"connections": 16_384}},
@@ -140,34 +140,34 @@ CA = {"name": "authorities", "key": "ca.crt"}
         ({"polices": {}}, 'unknown field "spec.polices"'),
         ({"providers": [{**OPENAI, "baseURL": "https://a:70000"}]}, "spec.providers[0].baseURL"),
         ({"providers": [{**OPENAI, "baseURL": "https://-a"}]}, "spec.providers[0].baseURL"),
-        ({"providers": [{**OPENAI, "region": "eu-west-1"}]}, "region is for type Bedrock alone"),
+        ({"providers": [{**OPENAI, "region": "eu-west-1"}]}, "region is only for type Bedrock"),
         (
             {"providers": [{**OPENAI, "auth": AWS}]},
             "auth of type AWSStaticKeys or AWSWebIdentity or AWSPodIdentity is for type Bedrock",
         ),
-        ({"providers": [{**OPENAI, **DEPLOYMENTS}]}, "api Deployments is for type AzureOpenAI alone"),
+        ({"providers": [{**OPENAI, **DEPLOYMENTS}]}, "api Deployments is only for type AzureOpenAI"),
         (
             {"providers": [{**OPENAI, "type": "AzureOpenAI", "api": "Deployments"}]},
-            "apiVersion is for api Deployments, which needs one",
+            "api Deployments needs apiVersion, and no other api has one",
         ),
         (
             {"providers": [{**OPENAI, "type": "AzureOpenAI", "apiVersion": "2024-10-21"}]},
-            "apiVersion is for api Deployments, which needs one",
+            "api Deployments needs apiVersion, and no other api has one",
         ),
         (
             {"providers": [{**OPENAI, "type": "Anthropic", "objectsOf": "acme"}]},
-            "objectsOf is for type OpenAI, and AzureOpenAI with api V1, alone",
+            "objectsOf is only for type OpenAI, and AzureOpenAI with api V1",
         ),
         ({"providers": [{**OPENAI, "objectsOf": "nobody"}]}, "every objectsOf must be in spec.tenants"),
         ({"providers": [{**OPENAI, "objectsOf": "team/acme"}]}, "every objectsOf must be in spec.tenants"),
         (
             {"providers": [{**OPENAI, "objectsOf": "acme"}, {**OPENAI, "name": "b", "objectsOf": "acme"}]},
-            "the objects of a tenant are kept by one provider",
+            "only one provider may keep the objects of a tenant",
         ),
         ({"providers": [{**OPENAI, "type": "Bedrock"}]}, "those of type Bedrock and VertexAI need auth"),
         (
             {"providers": [{**OPENAI, **AWS_SIGNED, "auth": {**AWS, **KEYED}}]},
-            "auth.accessKeyIdSecretRef is for type AWSStaticKeys alone",
+            "auth.accessKeyIdSecretRef is only for type AWSStaticKeys",
         ),
         (
             {"providers": [{**OPENAI, "type": "Bedrock", "auth": AWS}]},
@@ -187,22 +187,25 @@ CA = {"name": "authorities", "key": "ca.crt"}
                     }
                 ]
             },
-            "clientID and tenantID together, or neither",
+            "set both of auth.clientID and auth.tenantID, or neither",
         ),
         *(
-            ({"providers": [{**OPENAI, field: value}]}, "are for type VertexAI alone")
+            ({"providers": [{**OPENAI, field: value}]}, "are only for type VertexAI")
             for field, value in (
                 ("project", "p"),
                 ("location", "global"),
             )
         ),
-        ({"providers": [{**OPENAI, "type": "VertexAI", "project": "p"}]}, "has a project and a location"),
+        (
+            {"providers": [{**OPENAI, "type": "VertexAI", "project": "p"}]},
+            "type VertexAI needs project and location",
+        ),
         (
             {"providers": [{**VERTEX, "auth": KEYED}]},
             "auth of type APIKey is for type OpenAI or AzureOpenAI or Anthropic or Gemini or Bedrock",
         ),
         ({"providers": [{**VERTEX, "location": "a/b"}]}, "spec.providers[0].location"),
-        ({"providers": [{"name": "openai", "type": "OpenAI"}]}, "each needs a baseURL"),
+        ({"providers": [{"name": "openai", "type": "OpenAI"}]}, "every type except VertexAI needs a baseURL"),
         (
             {
                 "providers": [
@@ -213,7 +216,7 @@ CA = {"name": "authorities", "key": "ca.crt"}
         ),
         (
             {"providers": [{**OPENAI, "tls": {ref: {"name": "a", "key": "b"} for ref in CA_REFS}}]},
-            "providers: tls has its authorities in a Secret or in a ConfigMap, not in both",
+            "providers: set tls.caSecretRef or tls.caConfigMapRef, not both",
         ),
         ({"models": [{**MODEL, "maxOutputTokens": 0}]}, "spec.models[0].maxOutputTokens: Invalid value: 0"),
         (
@@ -258,7 +261,7 @@ CA = {"name": "authorities", "key": "ca.crt"}
         ),
         (
             {"prices": [PRICE, {**PRICE, "input": "3"}]},
-            "spec.prices: a model has one price at a provider from the same day on",
+            "spec.prices: a model has one price for each provider and day",
         ),
         (
             {"tenants": [{**TENANT, "policy": {"mode": "off"}}]},
@@ -294,7 +297,7 @@ CA = {"name": "authorities", "key": "ca.crt"}
         ({"policy": {"rules": [{**RULE, "literals": ["Upper"]}]}}, "spec.policy.rules[0].literals[0]"),
         (
             {"cors": {"allowedOrigins": ["*", "https://app.example.com"]}},
-            "spec.cors.allowedOrigins: '*' allows every origin, so it stands alone",
+            "spec.cors.allowedOrigins: '*' allows every origin, so it must be the only entry",
         ),
         (
             {"cors": {"allowedOrigins": ["https://app.example.com:443"]}},
@@ -311,8 +314,8 @@ CA = {"name": "authorities", "key": "ca.crt"}
                 "auditor": {**AUDITOR, "memory": "512Mi", "index": {}},
                 "ledger": {"volume": {"mode": "PerWorker"}},
             },
-            "spec.auditor.index, mirrors and siem need spec.ledger.volume.mode Shared: they read a volume"
-            " that is mounted, and no other pod can mount those of workers that have one each",
+            "spec.auditor.index, mirrors and siem need spec.ledger.volume.mode Shared: they read a "
+            "mounted volume, and no other pod can mount the volumes of workers that have one each",
         ),
         ({"auditor": {**AUDITOR, "cpu": "1.5"}}, "spec.auditor.cpu must be a whole number of cores"),
         ({"auditor": {**AUDITOR, "memory": "64Mi"}}, "spec.auditor.memory must be at least 192Mi"),
@@ -335,7 +338,7 @@ CA = {"name": "authorities", "key": "ca.crt"}
         ),
         (
             {"auditor": {**AUDITOR, "allowFrom": [{}]}},
-            "spec.auditor.allowFrom: an item is an ipBlock alone, or selectors of pods or namespaces",
+            "spec.auditor.allowFrom: an item has either an ipBlock or selectors of pods or namespaces",
         ),
         (
             {"auditor": {**AUDITOR, "allowFrom": [{"podSelector": {}}]}, "networkPolicies": "None"},
@@ -356,7 +359,7 @@ CA = {"name": "authorities", "key": "ca.crt"}
         ),
         (
             {"loadBalancer": {"insideFrom": [{}]}},
-            "spec.loadBalancer.insideFrom: an item is an ipBlock alone, or selectors of pods or namespaces",
+            "spec.loadBalancer.insideFrom: an item has either an ipBlock or selectors of pods or namespaces",
         ),
         (
             {"auditor": {**AUDITOR, "witnesses": {}}},
@@ -371,15 +374,15 @@ CA = {"name": "authorities", "key": "ca.crt"}
         ),
         (
             {"auditor": {**AUDITOR, "witnesses": {**POLICY, "caSecretRef": CA, "caConfigMapRef": CA}}},
-            "spec.auditor.witnesses has its authorities in a Secret or in a ConfigMap, not in both",
+            "spec.auditor.witnesses: set caSecretRef or caConfigMapRef, not both",
         ),
         (
             {"ledger": {"payloads": {"mode": "Stored"}}},
-            "spec.ledger.shredKeys: payloads are stored sealed with keys of their tenants, set it",
+            "spec.ledger.shredKeys: set it, because stored payloads are encrypted with their tenants' keys",
         ),
         (
             {"tenants": [{**TENANT, "payloads": "Stored"}]},
-            "spec.ledger.shredKeys: payloads are stored sealed with keys of their tenants, set it",
+            "spec.ledger.shredKeys: set it, because stored payloads are encrypted with their tenants' keys",
         ),
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
@@ -453,15 +456,15 @@ def holds(*wanted: dict[str, Any]) -> dict[str, Any]:
         ),
         (
             retention(minimumDays=9, tenants=[{"name": "a", "minimumDays": 8}]),
-            "no tenant's minimumDays may be less than that of all",
+            "no tenant's minimumDays may be less than the general minimumDays",
         ),
         (
             retention(minimumDays=9, tenants=[{"name": "a", "maximumDays": 8}]),
-            "a tenant's maximumDays must be at least the minimumDays of all",
+            "a tenant's maximumDays must be at least the general minimumDays",
         ),
         (
             retention(maximumDays=9, tenants=[{"name": "a", "maximumDays": 10}]),
-            "a tenant's maximumDays may not be more than that of all",
+            "a tenant's maximumDays may not be more than the general maximumDays",
         ),
         (
             retention(tenants=[{"name": "a", "maximumDays": 8}] * 2),
@@ -499,7 +502,7 @@ def test_what_a_hold_is_about_is_not_changed_and_it_may_be_released_or_taken_out
     for change in ({"tenant": "globex"}, {"id": "req_1"}, {"since": "2026-01-02T00:00:00Z"}, {"since": None}):
         changed = {name: value for name, value in {**mine, **change}.items() if value is not None}
         said = namespace.plane.refusal(gateway_manifest(**holds(changed)), namespace.name)
-        assert "spec.keeping.holds: what a hold is about is immutable" in said
+        assert "spec.keeping.holds: the scope of a hold is immutable" in said
     namespace.apply(gateway_manifest(**holds({**mine, "released": "settled", "reference": "17"})))
     released = {"volume": {"storageClassName": "lab-shared", "size": "1Gi", "retainPolicy": "Delete"}}
     namespace.apply(gateway_manifest(**holds({**mine, "released": "settled"}), ledger=released))

@@ -87,11 +87,11 @@ def test_a_tenant_is_named_so_that_records_can_name_it(plane: ControlPlane) -> N
         ),
         (
             {"allowedTenants": {"namespaces": {"from": "Selector"}}},
-            "spec.allowedTenants.namespaces: selector stands with from: Selector",
+            "spec.allowedTenants.namespaces: set selector if, and only if, from is Selector",
         ),
         (
             {"allowedTenants": {"namespaces": {"from": "Same", "selector": {"matchLabels": {"a": "b"}}}}},
-            "spec.allowedTenants.namespaces: selector stands with from: Selector",
+            "spec.allowedTenants.namespaces: set selector if, and only if, from is Selector",
         ),
         ({"allowedTenants": {"namespaces": {"from": "Some"}}}, "spec.allowedTenants.namespaces.from"),
     ],

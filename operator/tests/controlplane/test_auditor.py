@@ -43,7 +43,7 @@ def test_an_auditor_comes_beside_the_gateway_and_is_not_written_to_again(audited
     audited.rest()
     assert audited.operator
     log = audited.operator.log.read_text()
-    assert "orbidden" not in log and "look failed" not in log
+    assert "orbidden" not in log and "reconcile failed" not in log
     assert KEY.signing_text.split("+", 4)[4] not in log
 
 

@@ -69,7 +69,7 @@ def test_a_gateway_becomes_ready_in_a_restricted_namespace(settled: Namespace) -
 def test_nothing_it_does_is_forbidden_and_no_key_is_logged(settled: Namespace) -> None:
     assert settled.operator
     log = settled.operator.log.read_text()
-    assert "orbidden" not in log and "look failed" not in log
+    assert "orbidden" not in log and "reconcile failed" not in log
     # As long a part of a key as nothing else ends with by chance: names of pods and tasks do with "sk-".
     assert "sk-test-" not in log and "sk-upstream-" not in log
 
@@ -292,7 +292,7 @@ def test_of_two_releases_that_serve_one_namespace_one_does_nothing_and_says_so(n
     namespace.wait_event("ServedByAnother")
     wait_for(lambda: namespace.reconciles() >= 3, "the second release reconciles again and again")
     assert namespace.writes_of_the_last() == 0
-    assert "is looked after by the release" in second.printed
+    assert "is served by the release" in second.printed
 
 
 def test_an_operator_that_lost_its_lease_ends(namespace: Namespace) -> None:

@@ -49,7 +49,9 @@ def split_url(text: str, example: str) -> SplitResult:
 def _base_url(text: str) -> str:
     url = split_url(text, "https://api.openai.com/v1")
     if url.query or url.fragment:
-        raise ValueError("remove '?' or '#' and everything after it: the path of a request is appended to this URL")
+        raise ValueError(
+            "remove '?' or '#' and everything after it: the path of a request is appended to this URL"
+        )
     return text.rstrip("/")
 
 

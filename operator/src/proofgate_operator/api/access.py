@@ -193,7 +193,9 @@ class AllowedTenants(Section):
             json_schema_extra=rules(
                 {
                     "rule": "(self.from == 'Selector') == has(self.selector)",
-                    "message": "spec.allowedTenants.namespaces: selector stands with from: Selector",
+                    "message": (
+                        "spec.allowedTenants.namespaces: set selector if, and only if, from is Selector"
+                    ),
                 }
             )
         ),

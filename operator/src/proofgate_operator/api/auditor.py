@@ -178,8 +178,8 @@ AUDITOR_RULES = (
         " self.auditor.mirrors.size() == 0 && self.auditor.siem.size() == 0 &&"
         " (!has(self.auditor.index) || !self.auditor.index.enabled)",
         "fieldPath": ".auditor",
-        "message": "spec.auditor.index, mirrors and siem need spec.ledger.volume.mode Shared: they read a"
-        " volume that is mounted, and no other pod can mount those of workers that have one each",
+        "message": "spec.auditor.index, mirrors and siem need spec.ledger.volume.mode Shared: they read "
+        "a mounted volume, and no other pod can mount the volumes of workers that have one each",
     },
     {
         "rule": "!has(self.auditor) || self.networkPolicies == 'Managed' || !has(self.auditor.allowFrom)",
@@ -203,6 +203,6 @@ AUDITOR_RULES = (
         " self.auditor.stallSeconds >= 2 * self.ledger.checkpointIntervalSeconds",
         "fieldPath": ".auditor.stallSeconds",
         "message": "spec.auditor.stallSeconds must be at least twice spec.ledger.checkpointIntervalSeconds,"
-        " or every wait for a checkpoint is a finding",
+        " or every normal wait for a checkpoint becomes a finding",
     },
 )

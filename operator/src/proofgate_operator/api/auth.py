@@ -184,11 +184,11 @@ def _auth_rules() -> Iterator[dict[str, Any]]:
             listed = ", ".join(f"'{kind}'" for kind in kinds)
             yield {
                 "rule": f"!has(self.{_alias(field)}) || self.type in [{listed}]",
-                "message": f"providers: auth.{_alias(field)} is for type {' or '.join(kinds)} alone",
+                "message": f"providers: auth.{_alias(field)} is only for type {' or '.join(kinds)}",
             }
     yield {
         "rule": "has(self.clientID) == has(self.tenantID)",
-        "message": "providers: auth has clientID and tenantID together, or neither",
+        "message": "providers: set both of auth.clientID and auth.tenantID, or neither",
     }
 
 

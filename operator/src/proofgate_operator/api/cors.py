@@ -4,7 +4,7 @@
 CORS_RULES = (
     {
         "rule": "self.allowedOrigins.size() == 1 || !self.allowedOrigins.exists(origin, origin == '*')",
-        "message": "spec.cors.allowedOrigins: '*' allows every origin, so it stands alone",
+        "message": "spec.cors.allowedOrigins: '*' allows every origin, so it must be the only entry",
     },
     {
         "rule": "!self.allowedOrigins.exists(origin, origin.matches('^(http:.*:80|https:.*:443)$'))",

@@ -98,7 +98,7 @@ def shard_schema() -> dict[str, Any]:
             "phase": {
                 "type": "string",
                 "enum": ["Pending", "Starting", "Ready", "Retiring", "Leaving", "Failed"],
-                "description": "Retiring can be taken back; a worker that is Leaving drains and seals.",
+                "description": "Retiring can be cancelled; a worker that is Leaving drains and seals.",
             },
             "retiringSince": {
                 "type": "string",
@@ -108,12 +108,12 @@ def shard_schema() -> dict[str, Any]:
             "configDigest": {
                 "type": "string",
                 "maxLength": 64,
-                "description": "Digest of the configuration that the worker has in force.",
+                "description": "Digest of the worker's active configuration.",
             },
             "message": {
                 "type": "string",
                 "maxLength": 1024,
-                "description": "What keeps it from being Ready.",
+                "description": "Why it is not Ready.",
             },
         },
     }
@@ -128,9 +128,9 @@ def fault_schema() -> dict[str, Any]:
             "field": {
                 "type": "string",
                 "maxLength": 256,
-                "description": "Whom it costs, as a field of the spec: spec.tenants[acme].",
+                "description": "Field of the spec that it affects, for example spec.tenants[acme].",
             },
-            "reason": {"type": "string", "maxLength": 64, "description": "What it is, in one word."},
+            "reason": {"type": "string", "maxLength": 64, "description": "The problem, in one word."},
             "message": {"type": "string", "maxLength": 1024, "description": "What to fix."},
         },
     }
@@ -145,8 +145,8 @@ def auditor_schema() -> dict[str, Any]:
         "type": "object",
         "required": ["code", "count"],
         "properties": {
-            "code": {"type": "string", "maxLength": 64, "description": "What kind of thing is wrong."},
-            "count": {**number, "description": "How many logs or shards it was found of."},
+            "code": {"type": "string", "maxLength": 64, "description": "Kind of the finding."},
+            "count": {**number, "description": "Number of logs or shards with this finding."},
         },
     }
     witness = {
@@ -157,10 +157,13 @@ def auditor_schema() -> dict[str, Any]:
             "lastResult": {
                 "type": "string",
                 "maxLength": 32,
-                "description": "How the last request to it ended: cosigned, or why not.",
+                "description": "Result of the last request to it: cosigned, or the reason why not.",
             },
-            "size": {**number, "description": "Heads in the newest checkpoint that it has cosigned."},
-            "cosignedTime": {**time, "description": "When it has, by its clock."},
+            "size": {
+                **number,
+                "description": "Size of the newest checkpoint that it has cosigned, in tree heads.",
+            },
+            "cosignedTime": {**time, "description": "Time of that cosignature, by its clock."},
         },
     }
     return {
@@ -168,27 +171,33 @@ def auditor_schema() -> dict[str, Any]:
         "description": "The auditor's last report, at most a minute old while anything changes. Condition"
         " Audited sums it up.",
         "properties": {
-            "origin": {**text, "description": "Name of its log of heads."},
+            "origin": {**text, "description": "Name of its log of tree heads."},
             "verifyingKey": {**text, "description": "Public key that verifies its checkpoints."},
             "size": {
                 **number,
-                "description": "Heads in its newest checkpoint; absent before witnesses have cosigned one.",
+                "description": (
+                    "Size of its newest checkpoint, in tree heads; absent before witnesses have cosigned one."
+                ),
             },
-            "newestHeadTime": {**time, "description": "When it accepted the newest head of a log."},
-            "lastPollTime": {**time, "description": "When it last looked at the ledger."},
+            "newestHeadTime": {**time, "description": "When it accepted the newest tree head of a log."},
+            "lastPollTime": {**time, "description": "When it last polled the ledger."},
             "lagSeconds": {
                 **number,
                 "description": "Since when the oldest signed checkpoint has waited to be verified.",
             },
             "findings": {
                 "type": "array",
-                "description": "What is wrong, by code.",
+                "description": "Findings, by code.",
                 "maxItems": MAX_FINDING_CODES,
                 "items": finding,
                 "x-kubernetes-list-type": "map",
                 "x-kubernetes-list-map-keys": ["code"],
             },
-            "findingsLeftOut": {**number, "description": "Findings beyond those that the auditor keeps."},
+            "findingsLeftOut": {
+                **number,
+                "description": "Number of findings that the auditor does not keep, because there are too "
+                "many.",
+            },
             "witnesses": {
                 "type": "array",
                 "description": "The witnesses of its policy.",
@@ -202,7 +211,7 @@ def auditor_schema() -> dict[str, Any]:
             },
             "index": {
                 "type": "object",
-                "description": "Its index of exchanges; absent where it keeps none.",
+                "description": "Its index of exchanges; absent without an index.",
                 "properties": {
                     "recordsBehind": {
                         **number,
@@ -211,7 +220,7 @@ def auditor_schema() -> dict[str, Any]:
                     "problem": {
                         "type": "string",
                         "maxLength": 64,
-                        "description": "Code of why the index stopped; absent while it grows.",
+                        "description": "Code of the reason why the index stopped; absent while it grows.",
                     },
                 },
             },
@@ -228,50 +237,63 @@ def keeping_schema() -> dict[str, Any]:
         "type": "object",
         "required": ["reason", "count"],
         "properties": {
-            "reason": {"type": "string", "maxLength": 64, "description": "Why: held, young, damaged."},
-            "count": {**number, "description": "Logs of which it is a reason."},
+            "reason": {
+                "type": "string",
+                "maxLength": 64,
+                "description": "The reason, for example held, young or damaged.",
+            },
+            "count": {**number, "description": "Number of logs that are kept for this reason."},
         },
     }
     return {
         "type": "object",
-        "description": "What the retention job's last run said. Condition Kept sums it up.",
+        "description": "What the retention job's last run reported. Condition Kept sums it up.",
         "properties": {
-            "retentionKeyName": {**text, "description": "Name of its key."},
+            "retentionKeyName": {**text, "description": "Name of the retention key."},
             "verifyingKey": {**text, "description": "Public key that verifies what it signed: for fsck."},
-            "lastRunTime": {**time, "description": "When the last run that has ended began."},
-            "lastSuccessTime": {**time, "description": "When the last one began that did all of it."},
-            "result": {"type": "string", "maxLength": 64, "description": "ok, or a code of why not."},
-            "message": {**text, "description": "Why not, in a sentence."},
-            "plan": {"type": "string", "maxLength": 64, "description": "Digest of what it carried out."},
+            "lastRunTime": {**time, "description": "Start of the last run that has ended."},
+            "lastSuccessTime": {**time, "description": "Start of the last run that did everything."},
+            "result": {"type": "string", "maxLength": 64, "description": "ok, or the code of the failure."},
+            "message": {**text, "description": "The failure, in a sentence."},
+            "plan": {
+                "type": "string",
+                "maxLength": 64,
+                "description": "Digest of the plan that it carried out.",
+            },
             "anchor": {
                 "type": "string",
                 "maxLength": 16,
-                "description": "auditor: it waits until what it signed is in the auditor's log; none: there"
-                " is no auditor, and when something was signed is the retention job's word.",
+                "description": "auditor: it waits until its signed statements are in the auditor's log; "
+                "none: there is no auditor, and nothing but the retention job vouches for the time of "
+                "a statement.",
             },
-            "holds": {**number, "description": "Holds that hold."},
+            "holds": {**number, "description": "Active holds."},
             "knownHolds": {
                 **number,
-                "description": "Holds that its state has had. One that has fewer was set back.",
+                "description": "Holds that its state has ever had. A state with fewer was rolled back.",
             },
             "holdsNotInManifest": {
                 "type": "array",
-                "description": "Those that hold and are not in the manifest: by name, or #number where"
-                " somebody added one by hand.",
+                "description": "Active holds that are not in the manifest: by name, or "
+                "#number for a hold that was added by hand.",
                 "maxItems": MAX_NAMED_HOLDS,
                 "items": {"type": "string", "maxLength": 64},
                 "x-kubernetes-list-type": "atomic",
             },
-            "holdsNotInManifestCount": {**number, "description": "How many those are, named or not."},
+            "holdsNotInManifestCount": {
+                **number,
+                "description": "Number of active holds that are not in the manifest, also those that are not "
+                "listed.",
+            },
             "removedLogs": {**number, "description": "Logs of the ledger that were removed so far."},
             "erasedExchanges": {
                 **number,
-                "description": "Exchanges of tenants with a maximum whose salts are destroyed, in logs that"
-                " are there.",
+                "description": "Exchanges of tenants with a maximum whose salts are destroyed, "
+                "in logs that still exist.",
             },
             "staying": {
                 "type": "array",
-                "description": "Why logs stay, or salts in them.",
+                "description": "Why logs, or salts in them, are kept.",
                 "maxItems": 32,
                 "items": staying,
                 "x-kubernetes-list-type": "map",
@@ -307,7 +329,7 @@ def observed_generation() -> dict[str, Any]:
     return {
         "type": "integer",
         "format": "int64",
-        "description": "Generation of the spec that this status is about; -1: the operator has not seen it.",
+        "description": "Generation of the spec that this status describes; -1: the operator has not seen it.",
     }
 
 
@@ -338,15 +360,15 @@ def status_schema() -> dict[str, Any]:
                     },
                     "formerVerifyingKeys": {
                         "type": "array",
-                        "description": "Public keys of earlier evidence, the newest last.",
+                        "description": "Public keys of earlier evidence, newest last.",
                         "maxItems": MAX_FORMER_KEYS,
                         "items": {"type": "string", "maxLength": 512},
                         "x-kubernetes-list-type": "set",
                     },
                     "signing": {
                         "type": "array",
-                        "description": "Which shards sign with which key, by the newest checkpoint of each."
-                        " While they go over to another key, there are several.",
+                        "description": "Which shards sign with which key, by the newest "
+                        "checkpoint of each. During a key rotation there are several.",
                         "maxItems": MAX_FORMER_KEYS + 1,
                         "items": {
                             "type": "object",
@@ -375,8 +397,8 @@ def status_schema() -> dict[str, Any]:
             "keeping": keeping_schema(),
             "faults": {
                 "type": "array",
-                "description": "What is wrong with objects that the spec names, each at the cost of one owner"
-                " alone. ResolvedRefs sums them up.",
+                "description": "Problems of objects that the spec names. Each affects "
+                "only one owner. ResolvedRefs sums them up.",
                 "maxItems": MAX_FAULTS,
                 "items": fault_schema(),
                 "x-kubernetes-list-type": "atomic",

@@ -17,7 +17,7 @@ ExternalPolicyWithSource = Annotated[
             },
             {
                 "rule": "has(self.factory) || !has(self.parameters)",
-                "message": "spec.policies: a service takes no parameters",
+                "message": "spec.policies: a policy with url takes no parameters",
             },
             {
                 "rule": "!has(self.caFile) || has(self.url) && self.url.startsWith('https://')",

@@ -34,7 +34,7 @@ SPEC_RULES: list[dict[str, Any]] = [
         " m.routes.all(r, !has(r.upstreamModel) || !r.upstreamModel.contains('*')) &&"
         " m.fallbacks.all(f, !has(f.upstreamModel) || !f.upstreamModel.contains('*')))",
         "fieldPath": ".models",
-        "message": "spec.models: an upstreamModel has a '*' only where the model's own name ends with one",
+        "message": "spec.models: an upstreamModel may contain '*' only if the model's own name ends with one",
     },
     {
         # A list of one binds the names once; `in` costs a step per name, a comparison of strings many.
@@ -71,7 +71,7 @@ SPEC_RULES: list[dict[str, Any]] = [
         "rule": "self.providers.all(p, !has(p.objectsOf) ||"
         " self.providers.exists_one(q, has(q.objectsOf) && q.objectsOf == p.objectsOf))",
         "fieldPath": ".providers",
-        "message": "spec.providers: the objects of a tenant are kept by one provider",
+        "message": "spec.providers: only one provider may keep the objects of a tenant",
     },
     {
         "rule": "[self.tenants.map(t, t.name)].all(names, self.providers.all(p, !has(p.objectsOf) ||"
@@ -85,7 +85,7 @@ SPEC_RULES: list[dict[str, Any]] = [
         " p.effectiveFrom == q.effectiveFrom && has(p.provider) == has(q.provider) &&"
         " (!has(p.provider) || p.provider == q.provider)))",
         "fieldPath": ".prices",
-        "message": "spec.prices: a model has one price at a provider from the same day on",
+        "message": "spec.prices: a model has one price for each provider and day",
     },
     {
         "rule": "[self.policies.map(p, p.name)].all(names,"
@@ -99,8 +99,8 @@ SPEC_RULES: list[dict[str, Any]] = [
         " || has(self.policy) && self.policy.packs.exists(p,"
         " p in ['prompt-injection', 'jailbreak', 'exfiltration', 'obfuscation'])",
         "fieldPath": ".policy",
-        "message": "spec.policy.packs: guardedTools need prompt-injection, jailbreak, exfiltration or"
-        " obfuscation, whose flags they are guarded from",
+        "message": "spec.policy.packs: guardedTools need prompt-injection, jailbreak, exfiltration or "
+        "obfuscation, which flag the texts that they guard against",
     },
     {
         "rule": "[self.plans.map(p, p.name)].all(names,"
@@ -122,8 +122,9 @@ SPEC_RULES: list[dict[str, Any]] = [
         "rule": "self.timeouts.connectionAgeSeconds * 11 <="
         " (self.loadBalancer.terminationGracePeriodSeconds - 30) * 10",
         "fieldPath": ".timeouts.connectionAgeSeconds",
-        "message": "spec.timeouts.connectionAgeSeconds, and a tenth, must be at least 30 below"
-        " spec.loadBalancer.terminationGracePeriodSeconds, or a replaced HAProxy cuts connections in use",
+        "message": "spec.timeouts.connectionAgeSeconds, plus a tenth, must be at least 30 "
+        "below spec.loadBalancer.terminationGracePeriodSeconds, or a replaced HAProxy closes "
+        "connections in use",
     },
     {
         "rule": "has(self.ledger.shredKeys) ||"
@@ -131,7 +132,9 @@ SPEC_RULES: list[dict[str, Any]] = [
         " self.plans.all(p, !has(p.payloads) || p.payloads == 'Committed') &&"
         " self.tenants.all(t, !has(t.payloads) || t.payloads == 'Committed')",
         "fieldPath": ".ledger",
-        "message": "spec.ledger.shredKeys: payloads are stored sealed with keys of their tenants, set it",
+        "message": (
+            "spec.ledger.shredKeys: set it, because stored payloads are encrypted with their tenants' keys"
+        ),
     },
     {
         "rule": "self.networkPolicies == 'Managed' || !has(self.loadBalancer.allowFrom)",
@@ -169,8 +172,9 @@ SPEC_RULES: list[dict[str, Any]] = [
         f" {BODY_READ + BODIES_HELD} * (has(self.limits.bodyBytes) ? self.limits.bodyBytes : {BODY_LEAST}))"
         ".isLessThan(quantity('0'))",
         "fieldPath": ".worker.memory",
-        "message": f"spec.worker.memory must be at least {MEMORY_OTHERWISE >> 20}Mi, and"
-        f" {CONNECTION_BYTES >> 10}Ki and limits.headBytes for each of limits.connections, and"
+        "message": f"spec.worker.memory must be at least "
+        f"{MEMORY_OTHERWISE >> 20}Mi, plus {CONNECTION_BYTES >> 10}Ki and limits.headBytes for each "
+        "of limits.connections, plus"
         f" {BODY_READ + BODIES_HELD} times limits.bodyBytes ({BODY_LEAST >> 20}Mi where it is absent)",
     },
     *AUDITOR_RULES,
@@ -182,7 +186,7 @@ ROOT_RULES: list[dict[str, Any]] = [
     {
         "rule": f"self.metadata.name.size() <= {MAX_NAME_LENGTH} &&"
         " self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",
-        "message": f"metadata.name must be at most {MAX_NAME_LENGTH} characters, lower-case letters, digits"
-        " and dashes, beginning with a letter: Services and pods are named after it",
+        "message": f"metadata.name must be at most {MAX_NAME_LENGTH} characters, lower-case letters, "
+        "digits and dashes, starting with a letter: Services and pods are named after it",
     },
 ]

@@ -80,21 +80,21 @@ _RETENTION_RULES = (
     {
         "rule": "self.tenants.all(t, !has(t.minimumDays) || t.minimumDays >= self.minimumDays)",
         "fieldPath": ".tenants",
-        "message": "spec.keeping.retention.tenants: no tenant's minimumDays may be less than that of all:"
-        " logs hold records of many tenants, and go as a whole",
+        "message": "spec.keeping.retention.tenants: no tenant's minimumDays may be less than the general "
+        "minimumDays: a log has records of many tenants and is removed as a whole",
     },
     {
         "rule": "self.tenants.all(t, !has(t.maximumDays) || t.maximumDays >= self.minimumDays)",
         "fieldPath": ".tenants",
-        "message": "spec.keeping.retention.tenants: a tenant's maximumDays must be at least the minimumDays"
-        " of all",
+        "message": "spec.keeping.retention.tenants: a tenant's maximumDays must be at least the "
+        "general minimumDays",
     },
     {
         "rule": "!has(self.maximumDays) ||"
         " self.tenants.all(t, !has(t.maximumDays) || t.maximumDays <= self.maximumDays)",
         "fieldPath": ".tenants",
-        "message": "spec.keeping.retention.tenants: a tenant's maximumDays may not be more than that of all,"
-        " after which logs go as a whole",
+        "message": "spec.keeping.retention.tenants: a tenant's maximumDays may not be more than the general "
+        "maximumDays, after which whole logs are removed",
     },
 )
 
@@ -137,8 +137,8 @@ _HOLD_RULES = (
             f"has(self.{name}) == has(oldSelf.{name}) && (!has(self.{name}) || self.{name} == oldSelf.{name})"
             for name in ("tenant", "id", "since", "until")
         ),
-        "message": "spec.keeping.holds: what a hold is about is immutable: release it, and add one of"
-        " another name",
+        "message": "spec.keeping.holds: the scope of a hold is immutable: release it, and add a "
+        "hold with another name",
     },
 )
 
@@ -181,8 +181,8 @@ KEEPING_RULES: tuple[dict[str, Any], ...] = (
         "rule": "!has(self.keeping) || !self.keeping.holds.exists(h, !has(h.released)) ||"
         " self.ledger.volume.retainPolicy == 'Retain'",
         "fieldPath": ".keeping.holds",
-        "message": "spec.keeping.holds need spec.ledger.volume.retainPolicy Retain, or what they hold goes"
-        " with the gateway",
+        "message": "spec.keeping.holds need spec.ledger.volume.retainPolicy Retain, or held records "
+        "are deleted with the gateway",
     },
     {
         "rule": "!has(self.keeping) || !has(self.keeping.storage.existingClaim) ||"

@@ -88,7 +88,7 @@ def peer_rule(field: str) -> dict[str, Any]:
     return {
         "rule": "has(self.ipBlock) ? !has(self.podSelector) && !has(self.namespaceSelector)"
         " : has(self.podSelector) || has(self.namespaceSelector)",
-        "message": f"{field}: an item is an ipBlock alone, or selectors of pods or namespaces",
+        "message": f"{field}: an item has either an ipBlock or selectors of pods or namespaces",
     }
 
 

@@ -14,11 +14,11 @@ _ENDPOINT = rf"^https?://[A-Za-z0-9.-]+{PORT}$"
 MIRROR_RULES: tuple[dict[str, Any], ...] = (
     {
         "rule": "!has(self.caSecretRef) || !has(self.caConfigMapRef)",
-        "message": "spec.auditor.mirrors: a mirror has authorities in a Secret or in a ConfigMap, not both",
+        "message": "spec.auditor.mirrors: set caSecretRef or caConfigMapRef, not both",
     },
     {
         "rule": "self.allowHttp || self.endpoint.startsWith('https://')",
-        "message": "spec.auditor.mirrors: an endpoint has https, or allowHttp in a network that you trust",
+        "message": "spec.auditor.mirrors: use an https endpoint, or allowHttp in a network that you trust",
     },
 )
 

@@ -28,5 +28,5 @@ def whole(text: str) -> int:
     """Return a quantity of bytes, rounded down. Raises ValueError if it is none."""
     worth = quantity(text)
     if worth is None:
-        raise ValueError(f"{text!r} is no quantity")
+        raise ValueError(f"{text!r} is not a quantity")
     return int(worth)

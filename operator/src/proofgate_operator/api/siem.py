@@ -13,7 +13,7 @@ _URL = rf"^otlp\+https?://[A-Za-z0-9.-]+{PORT}(/[A-Za-z0-9._~/-]*)?$"
 SINK_RULES: tuple[dict[str, Any], ...] = (
     {
         "rule": "!has(self.caSecretRef) || !has(self.caConfigMapRef)",
-        "message": "spec.auditor.siem: a sink has authorities in a Secret or in a ConfigMap, not both",
+        "message": "spec.auditor.siem: set caSecretRef or caConfigMapRef, not both",
     },
     {
         "rule": "self.allowPlain || self.url.startsWith('otlp+https://')",

@@ -47,7 +47,7 @@ STATIC_RULES = (
     },
     {
         "rule": "self.headers.all(h, self.headers.exists_one(o, o.name.lowerAscii() == h.name.lowerAscii()))",
-        "message": "providers: a header is named once, in whatever case",
+        "message": "providers: each header may be listed once, regardless of case",
     },
     {
         "rule": f"self.headers.all(h, !(h.name.lowerAscii() in [{_listed(RESERVED_HEADERS)}]"

@@ -50,7 +50,7 @@ TELEMETRY_RULES = (
     },
     {
         "rule": "self.headers.all(h, self.headers.exists_one(o, o.name.lowerAscii() == h.name.lowerAscii()))",
-        "message": "spec.telemetry: a header is named once, in whatever case",
+        "message": "spec.telemetry: each header may be listed once, regardless of case",
     },
     {
         "rule": f"self.headers.all(h, !(h.name.lowerAscii() in [{_OWN}]))",

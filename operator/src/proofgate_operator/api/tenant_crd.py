@@ -24,18 +24,18 @@ def status_schema() -> dict[str, Any]:
             "digest": {
                 "type": "string",
                 "maxLength": 8,
-                "description": "First digits of the key's SHA-256, as they stand in records.",
+                "description": "First digits of the key's SHA-256, as in records.",
             },
             "notAfter": {
                 "type": "string",
                 "format": "date-time",
-                "description": "When the key stops to work.",
+                "description": "When the key stops working.",
             },
         },
     }
     return {
         "type": "object",
-        "description": "What the operator made of the tenant.",
+        "description": "What the operator did with the tenant.",
         "default": dict(UNSEEN),
         "properties": {
             "observedGeneration": observed_generation(),
@@ -47,11 +47,11 @@ def status_schema() -> dict[str, Any]:
             "keyCount": {
                 "type": "integer",
                 "format": "int32",
-                "description": "Number of the keys that are let in.",
+                "description": "Number of accepted keys.",
             },
             "keys": {
                 "type": "array",
-                "description": "The keys that are let in.",
+                "description": "The accepted keys.",
                 "maxItems": MAX_KEYS_OF_A_TENANT,
                 "items": key,
                 "x-kubernetes-list-type": "map",
@@ -59,11 +59,11 @@ def status_schema() -> dict[str, Any]:
             },
             "conditions": {
                 "type": "array",
-                "description": "Ready: all of the others hold. Accepted: the gateway lets the tenant"
-                " attach, and has its plan. KeysValid:"
-                " every key of the list is let in. Programmed: the keys are written where the workers and"
-                " HAProxy read them. Only while they hold, Reconciling: it continues by itself; Stalled: it"
-                " needs somebody.",
+                "description": "Ready: all others are True. Accepted: the gateway lets "
+                "the tenant attach, and has its plan. KeysValid: every listed key is accepted. "
+                "Programmed: the keys are written where the workers and HAProxy read them. "
+                "Present only while True, Reconciling: it continues automatically; "
+                "Stalled: it needs attention.",
                 "items": condition_schema(),
                 "x-kubernetes-list-type": "map",
                 "x-kubernetes-list-map-keys": ["type"],

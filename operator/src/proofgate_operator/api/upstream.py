@@ -45,36 +45,36 @@ PROVIDER_RULES: tuple[dict[str, Any], ...] = (
     *STATIC_RULES,
     {
         "rule": "self.type == 'Bedrock' || !has(self.region)",
-        "message": "providers: region is for type Bedrock alone",
+        "message": "providers: region is only for type Bedrock",
     },
     {
         "rule": "self.api == 'V1' || self.type == 'AzureOpenAI'",
-        "message": "providers: api Deployments is for type AzureOpenAI alone",
+        "message": "providers: api Deployments is only for type AzureOpenAI",
     },
     {
         "rule": "(self.api == 'Deployments') == has(self.apiVersion)",
-        "message": "providers: apiVersion is for api Deployments, which needs one",
+        "message": "providers: api Deployments needs apiVersion, and no other api has one",
     },
     {
         "rule": "has(self.region) || self.type != 'Bedrock' || !has(self.auth) || self.auth.type == 'APIKey'",
-        "message": "providers: auth of AWS needs a region, for which requests are signed",
+        "message": "providers: auth of AWS needs a region, because requests are signed for a region",
     },
     {
         "rule": "self.type == 'VertexAI' || !has(self.project) && !has(self.location)",
-        "message": "providers: project and location are for type VertexAI alone",
+        "message": "providers: project and location are only for type VertexAI",
     },
     {
         "rule": "self.type != 'VertexAI' || has(self.project) && has(self.location)",
-        "message": "providers: one of type VertexAI has a project and a location",
+        "message": "providers: type VertexAI needs project and location",
     },
     {
         "rule": "self.type == 'VertexAI' || has(self.baseURL)",
-        "message": "providers: each needs a baseURL, except of type VertexAI",
+        "message": "providers: every type except VertexAI needs a baseURL",
     },
     {
         "rule": "!has(self.objectsOf) || self.type == 'OpenAI' ||"
         " self.type == 'AzureOpenAI' && self.api == 'V1'",
-        "message": "providers: objectsOf is for type OpenAI, and AzureOpenAI with api V1, alone",
+        "message": "providers: objectsOf is only for type OpenAI, and AzureOpenAI with api V1",
     },
     {
         "rule": "!has(self.tls) || !has(self.baseURL) || self.baseURL.startsWith('https://')",
@@ -82,7 +82,7 @@ PROVIDER_RULES: tuple[dict[str, Any], ...] = (
     },
     {
         "rule": "!has(self.tls) || !has(self.tls.caSecretRef) || !has(self.tls.caConfigMapRef)",
-        "message": "providers: tls has its authorities in a Secret or in a ConfigMap, not in both",
+        "message": "providers: set tls.caSecretRef or tls.caConfigMapRef, not both",
     },
 )
 

@@ -10,7 +10,7 @@ from proofgate_operator.api.fields import SET, Cidr, ConfigMapKeyRef, SecretKeyR
 WITNESS_RULES: tuple[dict[str, Any], ...] = (
     {
         "rule": "!has(self.caSecretRef) || !has(self.caConfigMapRef)",
-        "message": "spec.auditor.witnesses has its authorities in a Secret or in a ConfigMap, not in both",
+        "message": "spec.auditor.witnesses: set caSecretRef or caConfigMapRef, not both",
     },
 )
 

@@ -21,8 +21,8 @@ BODIES_LEAST = (BODY_READ + BODIES_HELD) * BODY_LEAST
 #: Bytes of memory without which a worker could not have its largest bodies.
 MEMORY_LEAST = 384 << 20
 MEMORY_FAULT = (
-    "spec.worker.memory must be at least 384Mi: a worker takes 270Mi besides the bodies and answers that it"
-    " has, and needs 114Mi for those"
+    "spec.worker.memory must be at least 384Mi: a worker needs 270Mi, and 114Mi for the "
+    "bodies and answers that it holds"
 )
 
 
@@ -40,8 +40,8 @@ class ServiceAccount(Section):
 SERVICE_ACCOUNT_RULES = (
     {
         "rule": "!has(self.name) || !has(self.annotations) || self.annotations.size() == 0",
-        "message": "spec.worker.serviceAccount: annotations are for the one that the operator makes; write"
-        " those of yours yourself",
+        "message": "spec.worker.serviceAccount: annotations are only for the ServiceAccount that the "
+        "operator creates; annotate your own yourself",
     },
 )
 

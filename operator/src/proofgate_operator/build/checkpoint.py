@@ -62,7 +62,7 @@ def read(note: str, verifying_key: str) -> Checkpoint:
     if lines[0] != origin or not name.isdecimal() or name != str(int(name)) or not _ULID.fullmatch(rest):
         raise InvalidCheckpoint("its origin is not a log of this ledger")
     if not _SIZE.fullmatch(lines[1]):
-        raise InvalidCheckpoint("its size is no number")
+        raise InvalidCheckpoint("its size is not a number")
     return Checkpoint(int(name), rest, int(lines[1]), lines[2])
 
 
@@ -84,7 +84,7 @@ def read_aggregate(note: str, verifying_key: str) -> Aggregate:
     if lines[0] != origin:
         raise InvalidCheckpoint("its origin is not the name of the key")
     if lines[1] != "0" and not _SIZE.fullmatch(lines[1]):
-        raise InvalidCheckpoint("its size is no number")
+        raise InvalidCheckpoint("its size is not a number")
     return Aggregate(int(lines[1]), lines[2])
 
 
@@ -95,7 +95,7 @@ def _signed_lines(note: str, verifying_key: str, most: int) -> tuple[str, list[s
         length = len(note.encode())
     except UnicodeEncodeError:
         # JSON can hold half of a surrogate pair.
-        raise InvalidCheckpoint("it is no text") from None
+        raise InvalidCheckpoint("it is not text") from None
     if length > most:
         raise InvalidCheckpoint("it is too long")
     text, separator, signatures = note.partition("\n\n")

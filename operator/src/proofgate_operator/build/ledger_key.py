@@ -103,9 +103,11 @@ def read(text: str) -> LedgerKey:
     first = first.strip()
     key, stated = (_signer if first.startswith(_SIGNER) else _private)(first, behind)
     if len(key.name) > _MAX_NAME or " " in key.name or not key.name.isprintable():
-        raise InvalidSigningKey(f"its name is not 1 to {_MAX_NAME} characters that print, without spaces")
+        raise InvalidSigningKey(
+            f"its name must have 1 to {_MAX_NAME} characters, all printable and without spaces"
+        )
     if key.hash != stated:
-        raise InvalidSigningKey("its hash does not belong to its name and key")
+        raise InvalidSigningKey("its hash does not match its name and key")
     return key
 
 
@@ -139,7 +141,7 @@ def _successions(behind: str) -> str:
     held = behind.lstrip().startswith(("PRIVATE+KEY+", _SIGNER))
     statements = (behind.lstrip().partition("\n")[2] if held else behind).strip()
     if "PRIVATE+KEY+" in statements:
-        raise InvalidSigningKey("another signing key stands among its statements")
+        raise InvalidSigningKey("its statements contain another signing key")
     return statements and f"{statements}\n"
 
 

@@ -128,6 +128,6 @@ def _unequal(field: str, container: Manifest) -> Iterator[str]:
             yield f"{field}[{container['name']}]: resources.limits.{size} is missing"
         elif size in requests and str(requests[size]) != str(limits[size]):
             yield (
-                f"{field}[{container['name']}]: resources.requests.{size} must be written as its limit is,"
-                f" {limits[size]}"
+                f"{field}[{container['name']}]: resources.requests.{size} must be written "
+                f"like its limit, {limits[size]}"
             )

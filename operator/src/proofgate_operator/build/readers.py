@@ -35,21 +35,21 @@ def check(text: str) -> None:
     except _Repeated:
         raise InvalidReaders("a name is repeated in an object") from None
     except (ValueError, RecursionError):
-        raise InvalidReaders("it is no JSON object of readers") from None
+        raise InvalidReaders("it is not a JSON object of readers") from None
     if not isinstance(document, dict):
-        raise InvalidReaders("it is no JSON object of readers")
+        raise InvalidReaders("it is not a JSON object of readers")
     for number, (digest, entry) in enumerate(document.items(), 1):
         if not _DIGEST.fullmatch(digest):
             raise InvalidReaders(
-                f"the name of reader {number} is no SHA-256 in 64 lower-case hexadecimal digits:"
-                " `proofgate hash-key` prints that of a key"
+                f"the name of reader {number} is not a SHA-256 in 64 lower-case "
+                "hexadecimal digits: `proofgate hash-key` prints the one of a key"
             )
         if is_well_known(digest):
             raise InvalidReaders(f"the name of reader {number} is {WELL_KNOWN}")
         if not _is_reader(entry):
             raise InvalidReaders(
-                f'reader {number} is not {{"name": …, "tenant": …}} and not {{"name": …, "all": true}},'
-                ' with or without "notAfter": a day or a time such as 2027-01-31'
+                f'reader {number} must be {{"name": …, "tenant": …}} or {{"name": …, "all": true}},'
+                ' optionally with "notAfter": a day or a time such as 2027-01-31'
             )
 
 

@@ -106,13 +106,13 @@ class _Reader:
     def _member(self, name: str) -> _Rule:
         rule = self._known(name)
         if name in self.members:
-            raise InvalidWitnessPolicy(f"{name} is a member of a group already")
+            raise InvalidWitnessPolicy(f"{name} is already a member of a group")
         self.members.add(name)
         return rule
 
     def _quorum(self, name: str) -> None:
         if self.quorum:
-            raise InvalidWitnessPolicy("there is a quorum line already")
+            raise InvalidWitnessPolicy("there is already a quorum line")
         self.quorum.append(None if name == "none" else self._known(name))
 
     def _define(self, name: str, rule: _Rule) -> None:
@@ -147,12 +147,10 @@ def read(text: str, auditor_key: str | None, allow_http: bool) -> tuple[int, ...
     if not reader.quorum:
         raise InvalidWitnessPolicy("there is no quorum line")
     if reader.logs and auditor_key and auditor_key not in reader.logs.values():
-        raise InvalidWitnessPolicy(
-            f"none of its log lines is that of the auditor's key: add `log {auditor_key}`"
-        )
+        raise InvalidWitnessPolicy(f"no log line has the auditor's key: add `log {auditor_key}`")
     if not reader.can_be_asked(reader.quorum[0]):
         raise InvalidWitnessPolicy(
-            "the witnesses that have a URL are no quorum, so that nothing would ever be published"
+            "the witnesses that have a URL do not make a quorum, so nothing would ever be published"
         )
     return tuple(sorted({port for _, port in reader.witnesses if port}))
 
@@ -173,10 +171,11 @@ def _key(text: str, kind: bytes) -> bytes:
     if not name or len(body) != _KEY_BYTES or body[:1] != kind:
         made = "`proofgate keygen --witness`" if kind == _WITNESS else "`proofgate keygen`"
         raise InvalidWitnessPolicy(
-            f"a key is not of the form name+hash+base64, Ed25519, type 0x{kind.hex()}, as {made} makes it"
+            f"a key does not have the form name+hash+base64, Ed25519, type 0x{kind.hex()}, as {made} "
+            "creates it"
         )
     if hashlib.sha256(name.encode() + b"\n" + body).digest()[:4].hex() != key_hash:
-        raise InvalidWitnessPolicy("the hash of a key does not belong to its name and key")
+        raise InvalidWitnessPolicy("the hash of a key does not match its name and key")
     return body[1:]
 
 
@@ -192,7 +191,7 @@ def _port(text: str, allow_http: bool) -> int:
     if url.username is not None or url.password is not None:
         raise InvalidWitnessPolicy("remove the user name and password from the URL")
     if url.query or url.fragment:
-        raise InvalidWitnessPolicy("remove the part of the URL from '?' or '#' on")
+        raise InvalidWitnessPolicy("remove '?' or '#' and everything after it from the URL")
     local = _is_loopback(host)
     if url.scheme != "https" and not allow_http and not local:
         raise InvalidWitnessPolicy("use https, or allowHttp in a network that you trust")

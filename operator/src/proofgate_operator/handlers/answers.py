@@ -1,4 +1,4 @@
-"""Requests that the agents beside HAProxy send: whether they are answered is told although nothing else
+"""Requests that the agents next to HAProxy send: whether they are answered is told although nothing else
 happens."""
 
 import asyncio
@@ -22,7 +22,7 @@ class Answers:
 
     async def keep(self) -> None:
         """Ask them, for ever."""
-        await ask_for_ever("the agents beside HAProxy", ASK_SECONDS, self.ask)
+        await ask_for_ever("the agents next to HAProxy", ASK_SECONDS, self.ask)
 
     async def ask(self) -> None:
         """Ask those that are due, and have a gateway reconciled if its agents tell something else."""

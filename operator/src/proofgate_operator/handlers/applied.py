@@ -65,5 +65,5 @@ def _contested(found: Applied, ref: Ref, live: Manifest, whole: Manifest, manife
         }
     )
     who = " or ".join(others) or "an admission webhook"
-    text = f"{ref}: {'.'.join(place) or 'it'} is set otherwise again and again, by {who}"
+    text = f"{ref}: {'.'.join(place) or 'it'} is repeatedly overwritten by {who}"
     return Applied(found.uid, found.seal, found.fingerprint, found.since, found.times, text)

@@ -161,7 +161,7 @@ class Attachments:
                 roster.written[shard] = WrittenShard(digest, None, version)
                 continue
             if standing in (Ownership.FOREIGN, Ownership.LEAVING):
-                message = f"Secret {name} belongs to somebody else, or is on its way out"
+                message = f"Secret {name} belongs to another owner, or is being deleted"
                 self._refuse(roster, shard, Problem("NameTaken", message))
                 continue
             try:
@@ -230,7 +230,7 @@ class Attachments:
         refused = roster.book.put(*accepted.values())
         for name, attached in accepted.items():
             if attached.name in refused:
-                message = "the gateway has as many tenants as it can have, or as it takes of one namespace"
+                message = "the gateway's limit of tenants is reached, in all or for one namespace"
                 roster.verdicts[name] = Verdict(Problem("NoRoom", message))
         roster.generation, roster.selected = gateway.generation, selected
         roster.untold |= changed
@@ -323,13 +323,17 @@ class Attachments:
             # Whose it is, is nobody's business but the holder's.
             shared = roster.book.holder(key.digest) is not None or key.digest in roster.book.reserved
             reason = "KeyShared" if shared else "NoRoom"
-            why = "is another tenant's key" if shared else "does not fit: the gateway has too many keys"
+            why = (
+                "is another tenant's key"
+                if shared
+                else ("is not used: the gateway's limit of keys is reached")
+            )
             if not shared and roster.book.is_crowded(tenant.tenant):
-                why += " of its namespace, which has its share of them"
+                why += " for its namespace"
             faults.append(KeyFault(key.name, reason, f"{FIELD}[{key.name}] {why}"))
         unwritten = unwritten_reason(gateway, roster, tenant)
         if verdict.lost:
-            unwritten = Problem(UnreadReason.HOLD_ENDED, "no key of it is let in any more")
+            unwritten = Problem(UnreadReason.HOLD_ENDED, "none of its keys is accepted any more")
         before = live.get("status") or {}
         await write_status(client, tenant, before, verdict.refused, keys, faults, unwritten)
 

@@ -89,14 +89,14 @@ async def execute(
         with one(Ref("Secret", name), "create", "generated"):
             done.changed |= await create(client, _generated(gateway, name))
     if plan.shred_keys.to_make:
-        with one(Ref("Secret", names(gateway).shred_keys), "patch", "made shred keys in"):
+        with one(Ref("Secret", names(gateway).shred_keys), "patch", "created shred keys in"):
             done.changed |= await make_shred_keys(client, gateway, plan.shred_keys)
     if plan.certify is not None:
         with one(Ref("Secret", names(gateway).internal_tls), "apply", "renewed the certificates in"):
             await make_internal_tls(client, gateway, plan.certify, seen.now)
             done.changed = True
     for ref, patch in plan.unlabel.items():
-        with one(ref, "patch", "took a label of other tools off"):
+        with one(ref, "patch", "removed a label of other tools from"):
             await merge_patch(client, ref.kind, gateway.namespace, ref.name, patch)
             done.changed = True
     for manifest in plan.apply:
@@ -122,7 +122,7 @@ async def execute(
             await client.delete(ref.kind, gateway.namespace, ref.name, head["uid"], head["resourceVersion"])
             done.changed = True
     if plan.rescale is not None:
-        with one(worker, "scale", f"asked for {plan.rescale} workers of"):
+        with one(worker, "scale", f"scaled to {plan.rescale} workers:"):
             scaled = {"spec": {"replicas": plan.rescale}}
             await merge_patch(client, worker.kind, gateway.namespace, worker.name, scaled)
             done.changed = True
@@ -156,5 +156,5 @@ async def _hold(client: Client, held: Manifest, logger: Logger) -> list[str]:
             raise
         return [_refusal(ref, error)]
     metrics.WRITES.labels(ref.kind, "apply").inc()
-    logger.debug("held the newest checkpoints in %s", ref)
+    logger.debug("stored the newest checkpoints in %s", ref)
     return []

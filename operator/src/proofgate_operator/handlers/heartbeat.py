@@ -53,6 +53,6 @@ class Heartbeat:
 
     def faults(self) -> list[str]:
         """Return what only a new process will mend."""
-        found = [f"not looked at for {self._silence:g} s: {uid}" for uid in self.neglected()]
+        found = [f"not reconciled for {self._silence:g} s: {uid}" for uid in self.neglected()]
         silent = self._watches.silent(self._silence) if self._watches else []
-        return found + [f"watch not heard for {self._silence:g} s: {name}" for name in silent]
+        return found + [f"watch silent for {self._silence:g} s: {name}" for name in silent]

@@ -156,7 +156,7 @@ class Loop:
     def _failed(self, error: Exception, asked: float) -> float:
         self._failures += 1
         metrics.RECONCILES.labels("failed").inc()
-        told = "look failed (%d in a row): %s: %s"
+        told = "reconcile failed (%d in a row): %s: %s"
         self._logger.warning(told, self._failures, type(error).__name__, error)
         return max(self._back_off(), asked)
 

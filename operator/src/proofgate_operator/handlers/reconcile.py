@@ -189,15 +189,15 @@ async def _report_blind(client: Client, live: Manifest, unread: list[Unread]) ->
             await create(client, event_of(*about, message, time_of(time.time())))
     except ApiError as error:
         # Who may not look may often not write either: the log says it in any case.
-        logging.getLogger(__name__).debug("cannot report what could not be read: %s", error.reason)
+        logging.getLogger(__name__).debug("cannot report an unreadable manifest: %s", error.reason)
 
 
 async def report_other_release(client: Client, live: Manifest, own: str, holder: str) -> None:
     """Say in an Event that another release looks after a gateway: its status is that one's."""
     metadata = live["metadata"]
     message = (
-        f"the release {holder} looks after namespace {metadata['namespace']}, so {own} does nothing there:"
-        " have one of them serve it"
+        f"the release {holder} serves namespace {metadata['namespace']}, so {own} does nothing there: "
+        "configure only one of them to serve it"
     )
     try:
         await create(

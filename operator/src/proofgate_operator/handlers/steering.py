@@ -104,7 +104,7 @@ async def steer(
             refused.append(f"Pod {metadata['name']}: {error.reason}: {error.message}")
             continue
         metrics.WRITES.labels("Pod", "delete").inc()
-        log("deleted Pod %s: its successor is made from the newest template", metadata["name"])
+        log("deleted Pod %s: its successor is created from the newest template", metadata["name"])
     return refused
 
 

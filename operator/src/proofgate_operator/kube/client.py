@@ -100,7 +100,7 @@ class Client:
         echo is late.
         """
         if self._fenced:
-            raise Fenced("another replica acts")
+            raise Fenced("another replica is active")
         # Who leads must not lose that because its work waits in a line.
         urgent = path.startswith(_LEASES)
         try:
@@ -203,7 +203,7 @@ class Client:
         try:
             found = await self.request("GET", RESOURCES[kind].path(namespace, name))
             if (found.get("metadata") or {}).get("name") != name:
-                raise ApiError(502, "InvalidAnswer", "the answer is another object, or none")
+                raise ApiError(502, "InvalidAnswer", "the response is another object, or empty")
         except (ApiError, ClientError, OSError, TimeoutError) as error:
             outcome = outcome_of(read, error)
             if outcome is ReadOutcome.GONE:

@@ -97,7 +97,7 @@ class Informer:
             told = (
                 str(error) if isinstance(error, ApiError) and self.kind != "Secret" else type(error).__name__
             )
-            _log.warning("the watch of %s starts again: %s", self.name, told)
+            _log.warning("restarting the watch of %s: %s", self.name, told)
         pause = min(_FIRST_PAUSE_SECONDS * (1 << min(self._failures, 8)), _LONGEST_PAUSE_SECONDS)
         asked = error.retry_after if isinstance(error, ApiError) and error.retry_after else 0.0
         return max(pause, asked) * random.uniform(1, 1.5)
@@ -106,7 +106,7 @@ class Informer:
         """Go on with what is known of a namespace that refuses, and ask it again now and then."""
         if self.namespace not in self._store.barred():
             where = f"namespace {self.namespace} is" if self.namespace else "all namespaces are"
-            _log.warning("%s barred until it can be listed: %s", where, error)
+            _log.warning("%s not served until it can be listed: %s", where, error)
         if self._store.bar(self.kind, self.namespace, error):
             self._tell_all()
         metrics.BARRED.set(len(self._store.barred()))

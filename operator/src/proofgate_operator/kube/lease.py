@@ -63,10 +63,10 @@ class Election:
         while True:
             try:
                 if await self.attempt():
-                    _log.info("acting: %s holds the Lease %s", self.identity, self.name)
+                    _log.info("active: %s holds the Lease %s", self.identity, self.name)
                     return
             except MISHAPS as error:
-                _log.warning("cannot ask for the Lease %s: %s", self.name, error)
+                _log.warning("cannot acquire the Lease %s: %s", self.name, error)
             await asyncio.sleep(self.retry * random.uniform(0.8, 1.2))
 
     async def hold(self) -> None:
@@ -83,7 +83,7 @@ class Election:
                 _log.warning("cannot renew the Lease %s: %s", self.name, str(error) or type(error).__name__)
                 continue
             if not held:
-                raise LeadershipLost(f"the Lease {self.name} is somebody else's")
+                raise LeadershipLost(f"another holder has the Lease {self.name}")
 
     async def release(self) -> None:
         """Give the Lease back, if it is held, so that the next one need not wait."""
@@ -92,9 +92,9 @@ class Election:
                 if self._seen and self._holder(self._seen) == self.identity:
                     spec = {**self._seen["spec"], "holderIdentity": "", "leaseDurationSeconds": 1}
                     await self._write({**self._seen, "spec": spec})
-                    _log.info("gave the Lease %s back", self.name)
+                    _log.info("released the Lease %s", self.name)
         except MISHAPS as error:
-            _log.warning("cannot give the Lease %s back: %s", self.name, str(error) or type(error).__name__)
+            _log.warning("cannot release the Lease %s: %s", self.name, str(error) or type(error).__name__)
 
     @property
     def holder(self) -> str:

@@ -70,7 +70,7 @@ class Answer:
         if self._error:
             raise self._error
         if self._over:
-            raise ClientConnectionError("the answer ended before it began")
+            raise ClientConnectionError("the response ended before it started")
         self._waiter = asyncio.get_running_loop().create_future()
         try:
             async with asyncio.timeout(silence):
@@ -191,7 +191,7 @@ class _Connection(asyncio.Protocol):
         """Ask a silent connection whether it is there, and give up one that does not say so."""
         if self._loop.time() - self._heard >= _PING_SECONDS / 2:
             if self._asked:
-                self.close("it is silent")
+                self.close("it stopped responding")
                 return
             self._asked = True
             self._h2.ping(b"proofgat")
@@ -216,7 +216,7 @@ class _Connection(asyncio.Protocol):
             self.agreed.set_result(True)
         elif isinstance(event, ConnectionTerminated):
             # Its streams might go on for a while; they begin anew where they are just as well.
-            self.close("it goes away")
+            self.close("GOAWAY received")
 
     def _end(self, stream: int, error: Exception | None = None) -> None:
         if answer := self._answers.pop(stream, None):
@@ -294,6 +294,6 @@ class Multiplexer:
         self._connections = [one for one in self._connections if not one.closed]
         if self._spoken:
             if not connection.has_room:
-                connection.close("it takes no stream")
-                raise ClientConnectionError("the API server takes no stream")
+                connection.close("it accepts no streams")
+                raise ClientConnectionError("the API server accepts no streams")
             self._connections.append(connection)

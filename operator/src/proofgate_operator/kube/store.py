@@ -171,7 +171,7 @@ class Store:
         """Raise `NotSynced` unless everything in a namespace is known."""
         kinds = sorted(kind for kind, home in self._barred if home in (None, namespace))
         if kinds:
-            raise NotSynced(f"may not be listed in {namespace}: {', '.join(kinds)}")
+            raise NotSynced(f"cannot be listed in {namespace}: {', '.join(kinds)}")
 
     def _concern(self, kind: str, namespace: str | None) -> None:
         """Have tenants judged again when it changed whether what they are made of may be looked at."""

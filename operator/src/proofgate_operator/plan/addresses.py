@@ -13,14 +13,14 @@ def address_fault(url: str) -> str | None:
     try:
         host = urlsplit(url).hostname or ""
     except ValueError:
-        return "its host in brackets is no IPv6 address"
+        return "its host in brackets is not an IPv6 address"
     if "[" in url.split("/")[2]:
-        return None if _is_address(host, 6) else "its host in brackets is no IPv6 address"
+        return None if _is_address(host, 6) else "its host in brackets is not an IPv6 address"
     if len(host) > _LONGEST_HOST:
         return f"its host is longer than {_LONGEST_HOST} characters"
     # TLS takes a name whose last label is a number for a broken IPv4 address (RFC 1123, section 2.1).
     if host.rstrip(".").rpartition(".")[2].isdigit() and not _is_address(host, 4):
-        return "its host ends with a number and is no IPv4 address"
+        return "its host ends with a number but is not an IPv4 address"
     return None
 
 

@@ -91,7 +91,7 @@ def read_keys(
         if first is not result:
             # The earlier end: one that was shortened must not be undone by a copy of the key.
             found[result.digest] = min(first, result, key=lambda key: key.end)
-            message = f"{where} is the same key as {first.name}: the one that ends first counts"
+            message = f"{where} is the same key as {first.name}: the earlier expiry applies"
             faults.append(KeyFault(item.name, "KeyTwice", message))
     return KeyList(tuple(found[digest] for digest in sorted(found)), tuple(faults))
 
@@ -106,7 +106,7 @@ def _held(where: str, item: ApiKey, held: Mapping[str, str]) -> KeyDigest | KeyF
 def _end_fault(where: str, item: ApiKey) -> KeyFault | None:
     if item.not_after is None or _is_time(item.not_after):
         return None
-    message = f"{where}.notAfter is no time, for example 2026-12-31T00:00:00Z"
+    message = f"{where}.notAfter is not a time such as 2026-12-31T00:00:00Z"
     return KeyFault(item.name, "SpecInvalid", message)
 
 
@@ -136,7 +136,7 @@ def _read(where: str, item: ApiKey, secrets: Mapping[str, Manifest | None]) -> K
 def _text_fault(text: str) -> str | None:
     """Return why a text is no API key; None if it is one."""
     if any(character.isspace() for character in text):
-        return "a text with whitespace in it; a line end counts"
+        return "a text that contains whitespace or a line end"
     if len(text) < MIN_KEY_LENGTH:
         return f"a text shorter than {MIN_KEY_LENGTH} characters"
     if not _TOKEN.fullmatch(text):

@@ -113,7 +113,7 @@ def refusal_of(gateway: Gateway, name: Name, wanted: str, admission: Admission) 
     allowed = gateway.spec.allowed_tenants
     named = f"GovernanceGateway {gateway.namespace}/{gateway.name}"
     if allowed is None:
-        return Problem("NotAllowed", f"{named} has no spec.allowedTenants: it lets no GatewayTenant attach")
+        return Problem("NotAllowed", f"{named} has no spec.allowedTenants, so no GatewayTenant can attach")
     match allowed.namespaces.from_:
         case NamespacesFrom.SAME:
             lets_in = namespace == gateway.namespace
@@ -123,8 +123,8 @@ def refusal_of(gateway: Gateway, name: Name, wanted: str, admission: Admission) 
             selected = admission.selected.get(_text(allowed.namespaces.selector))
             if selected is None:
                 message = (
-                    f"{named} selects namespaces by their labels, which this operator may not read: it serves"
-                    " single namespaces. Use from: Same or All there"
+                    f"{named} selects namespaces by their labels, which this operator may not read, "
+                    "because it serves single namespaces: use from: Same or All there"
                 )
                 return Problem("NotAllowed", message)
             lets_in = namespace in selected
@@ -151,17 +151,17 @@ def _plan_refusal(named: str, plan: Plan, name: Name, admission: Admission) -> P
         selected = admission.selected.get(_text(wanted.selector)) if wanted.selector else frozenset()
         if selected is None:
             message = (
-                f"{where}.allowedNamespaces of {named} selects namespaces by their labels, which this"
-                " operator may not read: it serves single namespaces. List their names there"
+                f"{where}.allowedNamespaces of {named} selects namespaces by their labels, which "
+                "this operator may not read, because it serves single namespaces: list their names there"
             )
             return Problem("PlanNotAllowed", message)
         if namespace not in selected:
-            message = f"{where}.allowedNamespaces of {named} does not have namespace {namespace}"
+            message = f"{where}.allowedNamespaces of {named} does not include namespace {namespace}"
             return Problem("PlanNotAllowed", message)
     if plan.per_namespace is not None and name in admission.beyond:
         message = (
-            f"{where}.perNamespace.tenants of {named} is {plan.per_namespace.tenants}, and so many older"
-            f" GatewayTenants of namespace {namespace} have the plan"
+            f"{where}.perNamespace.tenants of {named} is {plan.per_namespace.tenants}, and that many "
+            f"older GatewayTenants of namespace {namespace} already have the plan"
         )
         return Problem("PlanShareTaken", message)
     return None
@@ -187,7 +187,7 @@ def _keys_valid(
         last = max(keys, key=lambda key: key.end)
         message = f"every key has expired, the last of them {last.name} at {last.expires}: add one"
         return _condition(kind, False, "KeysExpired", message)
-    message = f"{len(keys)} {'key is' if len(keys) == 1 else 'keys are'} let in"
+    message = f"{len(keys)} {'key is' if len(keys) == 1 else 'keys are'} accepted"
     return _condition(kind, True, "Valid", message)
 
 
@@ -195,7 +195,7 @@ def _ready(needs: Sequence[Condition]) -> Condition:
     """Return the summary: the first need that is not met is its reason."""
     unmet = [need for need in needs if not need.holds]
     if not unmet:
-        return _condition(TenantConditionType.READY, True, "Ready", "the tenant is as its spec says")
+        return _condition(TenantConditionType.READY, True, "Ready", "the tenant matches its spec")
     # What is known to be wrong is told before what nobody may look at.
     first = min(unmet, key=lambda need: need.status is ConditionStatus.UNKNOWN)
     return Condition(TenantConditionType.READY, first.status, first.reason, first.message)
@@ -222,13 +222,13 @@ def tenant_status(
     )
     if refused is not None:
         programmed = _condition(
-            TenantConditionType.PROGRAMMED, False, "NotAccepted", "no key of it is let in"
+            TenantConditionType.PROGRAMMED, False, "NotAccepted", "none of its keys is accepted"
         )
     elif unwritten is not None:
         programmed = _condition(TenantConditionType.PROGRAMMED, False, unwritten.reason, unwritten.message)
     else:
         programmed = _condition(
-            TenantConditionType.PROGRAMMED, True, "Programmed", "its keys are where workers and HAProxy read"
+            TenantConditionType.PROGRAMMED, True, "Programmed", "its keys are written for workers and HAProxy"
         )
     needs = (accepted, _keys_valid(keys, faults, refused, seconds_of(now) or 0.0), programmed)
     conditions = (_ready(needs), *needs, *tenant_kstatus(needs))

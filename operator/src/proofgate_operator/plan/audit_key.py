@@ -44,12 +44,15 @@ def retention_key(
         return None, faults
     where = f"Secret {wanted.signing_key_secret_ref.name}, named by {RETENTION}.signingKeySecretRef"
     if isinstance(key, SignerKey):
-        message = f"{where}: it names a process that holds the key, and none stands beside the retention job"
+        message = (
+            f"{where}: it names a process that holds the key, but the retention job has no such process "
+            "beside it"
+        )
         return None, [Fault(RETENTION, "SecretInvalid", message)]
     if auditor is not None and (key.public == auditor.public or _related(key.name, auditor.name)):
         message = (
-            f"{where}: the key is named {key.name}, and the auditor's {auditor.name}: neither may be the"
-            " other or stand below it"
+            f"{where}: the key is named {key.name}, and the auditor's {auditor.name}: the names must differ, "
+            "and neither may be a path below the other"
         )
         return None, [Fault(RETENTION, "SecretInvalid", message)]
     told = gateway.spec.auditor.keeping_key if gateway.spec.auditor else None
@@ -72,14 +75,18 @@ def _key(
     try:
         key = ledger_key.read(text)
     except ledger_key.InvalidSigningKey as error:
-        return None, [Fault(owner, "SecretInvalid", f"{named}: {reference.key} is no signing key: {error}")]
+        return None, [
+            Fault(owner, "SecretInvalid", f"{named}: {reference.key} is not a signing key: {error}")
+        ]
     if ledger is not None and key.public == ledger.public:
-        message = f"{named}: {reference.key} is the ledger's own key: make one that no worker holds"
+        message = f"{named}: {reference.key} is the ledger's own key: create one that no worker has"
         return None, [Fault(owner, "SecretInvalid", message)]
     if _related(key.name, gateway.ledger_name):
         message = (
-            f"{named}: {reference.key} is named {key.name}, and the ledger {gateway.ledger_name}: neither may"
-            " be the other or stand below it, as a key speaks for all names below its own"
+            f"{named}: {reference.key} is named {key.name}, and the ledger {gateway.ledger_name}: the "
+            "names must "
+            "differ, and neither may be a path below the other, because a key is valid for all names "
+            "below its own"
         )
         return None, [Fault(owner, "SecretInvalid", message)]
     return key, []

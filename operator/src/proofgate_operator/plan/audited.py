@@ -61,12 +61,12 @@ def audited(situation: Situation) -> tuple[Condition, ...]:
     if aggregate.fork:
         return (
             _audited(
-                False, "AuditorForked", f"{aggregate.fork}: its state was copied, or somebody has its key"
+                False, "AuditorForked", f"{aggregate.fork}: its state was copied, or its key has leaked"
             ),
         )
     if aggregate.setback:
         return (
-            _audited(False, "AuditorStateSetBack", f"{aggregate.setback}: its state was set back or lost"),
+            _audited(False, "AuditorStateSetBack", f"{aggregate.setback}: its state was rolled back or lost"),
         )
     faults = [fault for fault in situation.configuration.faults if fault.field == OWNER]
     # What was found is evidence, whatever is wrong with what the auditor is given besides.
@@ -113,20 +113,22 @@ def _of_report(situation: Situation, report: AuditReport) -> Condition:
         return _audited(
             None,
             "AuditorKeyDiffers",
-            f"the auditor's report is not signed by the key {key.name if key else ''} of its Secret: it is"
-            " being replaced, or another one answers",
+            f"the auditor's report is not signed by the key {key.name if key else ''} of its Secret: the "
+            "auditor is being replaced, or another process answers",
         )
     if report.by_code:
         return _audited(False, _worst(report.findings), _found(report))
     if not report.last_poll:
-        return _audited(None, "AuditorStarting", "the auditor has not ended its first poll")
+        return _audited(None, "AuditorStarting", "the auditor has not finished its first poll")
     if report.stale:
         return _audited(None, "AuditorStalled", "the auditor's last poll is more than a minute old")
     if report.lag >= _LAG_SECONDS:
         return _audited(None, "AuditorBehind", f"a checkpoint has waited for {report.lag} s to be verified")
     if told is None or report.uncosigned >= _deadline(situation):
         return _not_cosigned(situation, report)
-    return _audited(True, "NothingFound", f"the ledger verifies, as {told.size} heads state{_index(report)}")
+    return _audited(
+        True, "NothingFound", f"the ledger verifies, as {told.size} tree heads state{_index(report)}"
+    )
 
 
 def _index(report: AuditReport) -> str:
@@ -152,9 +154,9 @@ def _deadline(situation: Situation) -> float:
 def _not_cosigned(situation: Situation, report: AuditReport) -> Condition:
     late = report.uncosigned >= _deadline(situation)
     message = (
-        f"heads have waited for {report.uncosigned} s for a quorum of witnesses"
+        f"tree heads have waited for {report.uncosigned} s for a quorum of witnesses"
         if late
-        else "no quorum of witnesses has cosigned the log of heads yet"
+        else "no quorum of witnesses has cosigned the log of tree heads yet"
     )
     missing = [_standing(witness) for witness in report.witnesses if witness.last != _COSIGNED]
     if missing:

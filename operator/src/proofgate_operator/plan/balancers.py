@@ -22,7 +22,7 @@ FOUND_DEADLINE_SECONDS = 60
 SILENCE_SECONDS = 60
 BLIND = (
     "no HAProxy pod that is Ready answers the operator on port"
-    f" {haproxy.AGENT_PORT}, so nobody knows which workers get connections"
+    f" {haproxy.AGENT_PORT}, so it is unknown which workers get connections"
 )
 _UP = "up"
 _STATES = (_UP, "down", "maintenance")
@@ -177,7 +177,7 @@ def read_balancer(answer: Any) -> BalancerReport:
 def _trouble(name: str, report: BalancerReport, line: Line | None, pod: Manifest) -> str | None:
     worker = pod["metadata"]["name"]
     if report.workers is None:
-        return f"{name} does not answer, so whether it sends {worker} connections is not known"
+        return f"{name} does not answer, so it is unknown whether it sends {worker} connections"
     if line is None:
         return f"{name} has no line for {worker}"
     if not _is_at(line.address, pod):

@@ -25,7 +25,7 @@ MAX_SHOWN = 30_000
 _LONGEST_WARNING_SECONDS = 14 * 86400
 #: Of a certificate's lifetime. Who renews it at two thirds is not told of.
 _WARNING_PART = 10
-_UNREADABLE = "has no private key that can be read under tls.key, without a passphrase"
+_UNREADABLE = "has no readable private key without a passphrase under tls.key"
 _PRIVATE_KEY = re.compile(r"-----BEGIN ([A-Z0-9 ]*PRIVATE KEY)-----(.*?)-----END \1-----", re.DOTALL)
 _LENGTH = rb"(?:[\x00-\x7f]|\x81.|\x82..)"
 #: Algorithms (RFC 5958) of RSA, RSA for PSS alone, elliptic curves, Ed25519 and Ed448. A key of another one
@@ -71,7 +71,7 @@ def authorities_fault(text: str) -> str | None:
     try:
         x509.load_pem_x509_certificates(text.encode())
     except ValueError:
-        return "has no certificate that can be read"
+        return "has no readable certificate"
     return None
 
 
@@ -87,7 +87,7 @@ def certificate_fault(chain: str, key: str) -> str | None:
     try:
         certificates = x509.load_pem_x509_certificates(chain.encode())
     except ValueError:
-        return "has no certificate that can be read under tls.crt"
+        return "has no readable certificate under tls.crt"
     private = _private_key(key)
     if isinstance(private, str):
         return private
@@ -96,7 +96,7 @@ def certificate_fault(chain: str, key: str) -> str | None:
         fits = certificates[0].public_key().public_bytes(*form) == private.public_key().public_bytes(*form)
     except (ValueError, UnsupportedAlgorithm):
         return "has a certificate under tls.crt with a key of a kind that is not supported"
-    return None if fits else "has a key under tls.key that is not the one of the first certificate in tls.crt"
+    return None if fits else "has a key under tls.key that does not match the first certificate in tls.crt"
 
 
 def shown_fault(chain: str, key: str) -> str | None:

@@ -30,7 +30,7 @@ _READY_NEEDS = (
 #: Reason and message of Progressing while nothing moves because of what is wrong with the spec.
 _WAITING = (
     "ConfigInvalid",
-    "what ConfigValid names waits for a valid configuration; the rest is applied",
+    "the problems that ConfigValid names wait for a valid configuration; everything else is applied",
 )
 #: Reason of Progressing while a roll goes no further.
 STALLED = "RolloutStalled"
@@ -78,7 +78,7 @@ def _config_valid(situation: Situation) -> Condition:
         kept = " (the workers keep the last valid configuration)" if running else ""
         return _condition(kind, False, problems[0].reason, _sentences(told) + kept)
     refusals = [
-        f"{shard.name} keeps the configuration before: {shard.report.refused}"
+        f"{shard.name} keeps the previous configuration: {shard.report.refused}"
         for shard in situation.shards
         # What only a new worker takes on, the roll brings.
         if shard.report and shard.report.refused and not (shard.report.needs_restart and shard.outdated)
@@ -120,10 +120,10 @@ _NOT_YET = frozenset({"ClaimNotMade", "ClaimPending"})
 def _storage_bound(situation: Situation) -> Condition:
     held = situation.held
     if held.forks:
-        message = f"{_sentences(held.forks)}: a copy of the volume runs elsewhere, or somebody has the key"
+        message = f"{_sentences(held.forks)}: a copy of the volume is in use elsewhere, or the key has leaked"
         return _condition(ConditionType.STORAGE_BOUND, False, FORKED, message)
     if held.setbacks:
-        message = f"{_sentences(held.setbacks)}: the volume was set back, or is another one"
+        message = f"{_sentences(held.setbacks)}: the volume was rolled back or replaced"
         return _condition(ConditionType.STORAGE_BOUND, False, SET_BACK, message)
     found = storage_bound(situation.gateway, situation.seen)
     small = no_room(situation.gateway, situation.seen)
@@ -151,7 +151,7 @@ def _workers_available(situation: Situation, live: Manifest | None) -> Condition
 
 
 def _strays(pods: tuple[str, ...]) -> str | None:
-    return f"{_sentences(pods)}: ignored: it has the workers' labels and is not a worker" if pods else None
+    return f"{_sentences(pods)}: ignored: it has the workers' labels but is not a worker" if pods else None
 
 
 def _balancer_available(situation: Situation, live: Manifest | None) -> Condition:
@@ -201,7 +201,7 @@ def _progressing(situation: Situation, workers: Manifest | None, balancer: Manif
         return _condition(kind, False, "NameTaken", "nothing is changed while ConfigValid is False")
     if situation.leaving:
         left = _sentences(str(ref) for ref in situation.leaving)
-        return _condition(kind, True, "WaitingForDeletion", f"{left}: is created again when it is gone")
+        return _condition(kind, True, "WaitingForDeletion", f"{left}: will be created again once it is gone")
     movement = situation.movement
     if movement.stalled:
         message = f"{movement.stalled}; the other workers continue unchanged"
@@ -226,14 +226,14 @@ def _progressing(situation: Situation, workers: Manifest | None, balancer: Manif
     if _rolling(workers, spec.replicas):
         return _condition(kind, True, "WorkersStarting", "workers start")
     if _rolling(balancer, spec.load_balancer.replicas):
-        return _condition(kind, True, "LoadBalancerRolling", "HAProxy pods start or are replaced")
+        return _condition(kind, True, "LoadBalancerRolling", "HAProxy pods are starting or being replaced")
     if situation.taking_over:
         name = names(situation.gateway).worker
         takers = _sentences(f"{name}-{number}" for number in situation.taking_over)
-        return _condition(kind, True, "TenantsMoving", f"tenants move to {takers}")
+        return _condition(kind, True, "TenantsMoving", f"tenants are moving to {takers}")
     if invalid:
         return _condition(kind, False, *_WAITING)
-    return _condition(kind, False, "Settled", "the gateway is as its spec says")
+    return _condition(kind, False, "Settled", "the gateway matches its spec")
 
 
 def _scaling_safe(situation: Situation, workers: Manifest | None) -> Condition:
@@ -246,9 +246,11 @@ def _scaling_safe(situation: Situation, workers: Manifest | None) -> Condition:
         message = f"to {situation.gateway.spec.replicas} workers: {movement.blocked}"
         return _condition(kind, False, "ScaleDownBlocked", message)
     if movement.purpose is Purpose.SCALING_DOWN:
-        message = f"{movement.waits_for} leaves: it retires, drains and seals its log"
+        message = f"{movement.waits_for} is being removed: it retires, drains and seals its log"
         return _condition(kind, True, "OneAtATime", _noted(message, movement.note))
-    return _condition(kind, True, "NothingLeaves", "no worker is leaving; each seals its log before it goes")
+    return _condition(
+        kind, True, "NothingLeaves", "no worker is leaving; each seals its log before it is removed"
+    )
 
 
 def _noted(message: str, note: str | None) -> str:

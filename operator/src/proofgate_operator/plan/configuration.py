@@ -274,7 +274,7 @@ def _address_problems(gateway: Gateway) -> Iterator[Problem]:
         fields = provider.body_fields or {}
         read = read_by_workers(fields)
         if read is not None:
-            yield Problem("SpecInvalid", f"{place}: {read} is what workers read themselves")
+            yield Problem("SpecInvalid", f"{place}: {read} is a field that workers read themselves")
         elif len(fields) > MOST_BODY_FIELDS or len(json.dumps(fields)) > LONGEST_BODY_FIELDS:
             yield Problem(
                 "SpecInvalid",
@@ -312,16 +312,16 @@ def _signing_key(
         key = ledger_key.read(text)
         if key.name == gateway.ledger_name:
             return key, []
-        problem = f"is for the ledger {key.name}, and this gateway's is named {gateway.ledger_name}"
+        problem = f"is for the ledger {key.name}, but this gateway's ledger is named {gateway.ledger_name}"
         return None, [Problem("SecretInvalid", f"{named}: {reference.key} {problem}")]
     except ledger_key.InvalidSigningKey as error:
-        return None, [Problem("SecretInvalid", f"{named}: {reference.key} is no signing key: {error}")]
+        return None, [Problem("SecretInvalid", f"{named}: {reference.key} is not a signing key: {error}")]
 
 
 def _evidence(gateway: Gateway, seen: Observed) -> str | None:
     """Return what was signed, or may have been, with a key that the operator made; None if nothing was."""
     if seen.ledger.get("verifyingKey"):
-        return f"all that {seen.ledger['verifyingKey']} verifies"
+        return f"everything that {seen.ledger['verifyingKey']} verifies"
     checkpoints = seen.child("ConfigMap", names(gateway).checkpoints)
     if checkpoints and checkpoints.get("data") and not of_a_predecessor(gateway, checkpoints):
         return f"the checkpoints in ConfigMap {names(gateway).checkpoints}"
@@ -379,9 +379,9 @@ def read_configuration(gateway: Gateway, seen: Observed, defaults: Defaults) -> 
         if evidence is None and claim is not None:
             # Nobody but a worker can see what is on it, and a log of another key could not be gone on with.
             message = (
-                f"PersistentVolumeClaim {claim} may hold a log already, so no key is generated: put"
-                f" Secret {own.ledger} back, or name the log's key in spec.ledger.signingKeySecretRef; for"
-                " an empty volume, one that `proofgate keygen` makes"
+                f"PersistentVolumeClaim {claim} may hold a log already, so no key is generated: restore "
+                f"Secret {own.ledger}, or name the log's key in spec.ledger.signingKeySecretRef; for "
+                "an empty volume, name a key that `proofgate keygen` created"
             )
             ledger_problems.append(Problem("SigningKeyRequired", message))
         elif evidence is None:

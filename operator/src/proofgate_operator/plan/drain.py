@@ -40,7 +40,7 @@ def drain(shard: Shard, now: float, drain_seconds: float) -> Drain:
     if waited < drain_seconds:
         return Drain(since, False)
     reached = shard.report is not None and shard.report.reachable
-    note = "still has connections open" if reached else "could not be asked whether it is idle"
+    note = "still has connections open" if reached else "did not report whether it is idle"
     if reached and sent_to:
         note = f"still gets connections from {sent_to[0]}"
     return Drain(since, True, f"{shard.name} {note} after {drain_seconds:g} s")

@@ -51,9 +51,12 @@ def held_aggregate(gateway: Gateway, seen: Observed, key: LedgerKey | None) -> H
     held, told = _read(data.get(name), key), _read(note, key)
     fork = setback = None
     if held and told and told.size == held.size and told.root != held.root:
-        fork = f"the auditor signed {told.size} heads of {key.name} with another root than before"
+        fork = f"the auditor signed {told.size} tree heads of {key.name} with another root than before"
     if held and told and told.size < held.size:
-        setback = f"the auditor reports {told.size} heads of {key.name}, and {held.size} are held"
+        setback = (
+            f"the auditor reports {told.size} tree heads of {key.name}, but the held checkpoint has "
+            f"{held.size}"
+        )
     first = name not in data
     # What stands there and is none of this key's is left: the auditor refuses it, and somebody has to look.
     if told and (first or (held and told.size > held.size)):

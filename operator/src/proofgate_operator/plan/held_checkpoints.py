@@ -69,8 +69,8 @@ def held_checkpoints(
             )
         if kept and new and kept.age > new.age:
             setbacks.append(
-                f"worker {shard} reports {new.size} records of {new.incarnation},"
-                f" and {kept.size} of {kept.incarnation} are held"
+                f"worker {shard} reports {new.size} records of "
+                f"{new.incarnation}, but the held checkpoint has {kept.size} of {kept.incarnation}"
             )
         if new and (kept is None or new.age > kept.age):
             note = told[shard]

@@ -99,7 +99,7 @@ def _run(pod: Manifest) -> Run | None:
             return replace(_read(began, words), planned=planned)
         except _Unreadable as error:
             how = f"{terminated.get('reason') or 'Error'}, exit code {terminated.get('exitCode')}"
-            message = f"the run ended ({how}), and said nothing usable: {error}"
+            message = f"the run ended ({how}) without a usable report: {error}"
             return Run(began, UNREADABLE, message, planned=planned)
     return None
 
@@ -112,7 +112,7 @@ def _read(began: float, words: str) -> Run:
     try:
         said = json.loads(words)
     except (ValueError, RecursionError):
-        raise _Unreadable("a report that is no JSON") from None
+        raise _Unreadable("a report that is not JSON") from None
     if not isinstance(said, dict) or said.get("v") != _VERSION:
         raise _Unreadable("a report of another version")
     state = "known" in said

@@ -64,7 +64,7 @@ def kept(situation: Situation) -> tuple[Condition, ...]:
         message = "spec.keeping.suspend is true: nothing is removed or erased, and new holds wait"
         return (_kept(None, "Suspended", message),)
     if waits_for_auditor(gateway, situation.seen, situation.configuration):
-        message = "the auditor does not run with the retention key yet, and would report removals as losses"
+        message = "the auditor does not have the retention key yet, and would report removals as losses"
         return (_kept(None, "WaitingForAuditor", message),)
     if result is None:
         return (_kept(None, "NeverRun", f"it has not run yet; its schedule is {wanted.schedule}, in UTC"),)
@@ -77,7 +77,7 @@ def kept(situation: Situation) -> tuple[Condition, ...]:
             f" the manifest, or somebody by hand, ends them{_since(situation, told)}"
         )
         return (_kept(True, "HeldOutsideManifest", message),)
-    done = f"what is over is gone, and {told['holds']} holds are active{_anchor(told)}"
+    done = f"everything past its retention is removed, and {told['holds']} holds are active{_anchor(told)}"
     return (_kept(True, "Kept", f"{done}{_since(situation, told)}"),)
 
 
@@ -107,7 +107,7 @@ def _missing(situation: Situation, told: Manifest) -> str | None:
     last = seconds_of(told.get("lastRunTime")) or 0.0
     if waiting or due is None or due <= last or seen.now - due <= _PATIENCE_SECONDS:
         return None
-    return f"the run that was due at {time_of(due)} has not been heard of: look at the Jobs of the CronJob"
+    return f"there is no result of the run that was due at {time_of(due)}: check the Jobs of the CronJob"
 
 
 def keeping_status(situation: Situation) -> Manifest:

@@ -17,6 +17,6 @@ def left_out_faults(seen: Observed) -> Iterator[Fault]:
     if not count:
         return
     first = " and ".join(f"{key} of {tenant}" for tenant, key in seen.reports[number].left_out.first)
-    keys = "key lets" if count == 1 else "keys let"
-    message = f"worker {number}: {count} {keys} nobody in, such as {first}: it is {WELL_KNOWN}"
+    keys = "key is" if count == 1 else "keys are"
+    message = f"worker {number}: {count} {keys} ignored, such as {first}: it is {WELL_KNOWN}"
     yield Fault("spec.allowedTenants", "KeyWellKnown", message)

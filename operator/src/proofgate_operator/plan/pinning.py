@@ -8,10 +8,10 @@ from proofgate_operator.plan.shards import Shard
 
 #: Why a kubelet refuses a pod that asks for exclusive cores, and what helps.
 _REFUSALS = {
-    "SMTAlignmentError": "its node hands out whole physical cores (full-pcpus-only): set spec.worker.cpu to"
-    " a multiple of the threads of a core, mostly 2",
-    "TopologyAffinityError": "its node cannot give it cores of one NUMA node: another topology manager policy"
-    " or a smaller spec.worker.cpu helps",
+    "SMTAlignmentError": "its node allocates only whole physical cores (full-pcpus-only): set "
+    "spec.worker.cpu to a multiple of the threads of a core, usually 2",
+    "TopologyAffinityError": "its node has too few free cores in one NUMA node: use another topology "
+    "manager policy or a smaller spec.worker.cpu",
     "UnexpectedAdmissionError": "its node has no exclusive core left",
 }
 
@@ -41,13 +41,13 @@ def cpu_pinned(cpu: str, shards: Sequence[Shard]) -> Condition:
     if shared:
         first = shared[0].report
         assert first is not None
-        held = ", and is held back by its limit" if first.throttled else ""
+        held = ", and is throttled by its limit" if first.throttled else ""
         others = f"; so do {len(shared) - 1} more" if len(shared) > 1 else ""
         message = (
-            f"{shared[0].name} asks for {cores} and runs on any of {first.cpus} CPUs{held}{others}: a core is"
-            " a worker's own where the kubelet's CPU manager policy is static"
+            f"{shared[0].name} asks for {cores} and runs on any of {first.cpus} CPUs{held}{others}: a "
+            "worker has exclusive cores only with the kubelet's CPU manager policy static"
         )
         return _told(ConditionStatus.FALSE, "SharedCores", message)
     if len(asked) < len(ready) or not ready:
         return _told(ConditionStatus.UNKNOWN, "NotMeasured", "not every worker has reported its CPUs yet")
-    return _told(ConditionStatus.TRUE, "Exclusive", f"every worker has {cores} of its own")
+    return _told(ConditionStatus.TRUE, "Exclusive", f"every worker has {cores} exclusively")

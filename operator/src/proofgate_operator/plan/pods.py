@@ -59,7 +59,7 @@ def _which(container: Manifest) -> str:
 
 
 def _exit(ended: Manifest) -> str:
-    return f"which ended with {ended['exitCode']}" if ended.get("exitCode") is not None else ""
+    return f"which exited with {ended['exitCode']}" if ended.get("exitCode") is not None else ""
 
 
 def _sentence(reason: str, *known: str) -> str:
@@ -86,5 +86,5 @@ def pod_trouble(pod: Manifest) -> str | None:
         reason = f"{scheduled.get('reason', '')}: {scheduled.get('message', '')}"
         return f"{name} is not scheduled: {reason}".rstrip(": ")
     if conditions.get("ContainersReady", {}).get("status") == "True":
-        return f"{name} serves, and waits for every HAProxy to send it connections"
+        return f"{name} is ready, and waits until every HAProxy sends it connections"
     return f"{name} is not ready"

@@ -37,7 +37,7 @@ def policy_problems(gateway: Gateway) -> Iterator[Problem]:
     for rule in policy.rules:
         where = f"spec.policy.rules[{rule.id}]"
         if rule.id in known:
-            yield Problem(_REASON, f"{where}: a pack has a rule of that id: rename this one")
+            yield Problem(_REASON, f"{where}: a pack already has a rule with this id: rename this one")
         for fault in _rule_faults(rule):
             yield Problem(_REASON, f"{where}{fault}")
     known |= {rule.id for rule in policy.rules}
@@ -64,9 +64,9 @@ def _unknown(
 
 def _rule_faults(rule: Rule) -> Iterator[str]:
     if not rule.reason.strip() or not rule.reason.isprintable():
-        yield ".reason: it is no line of printable characters"
+        yield ".reason: it is not one line of printable characters"
     if any(literal != literal.lower() for literal in rule.literals):
-        yield ".literals: they are compared with text in lower case: write them so"
+        yield ".literals: they are compared with lower-case text: write them in lower case"
     fault = regex_fault(rule.regex) if rule.regex else None
     if fault:
         yield f".regex: {fault}"
@@ -85,22 +85,22 @@ def regex_fault(regex: str) -> str | None:
             shortest, longest = _parser.parse(_as_python_writes_it(regex)).getwidth()
     except Exception as error:
         # Whatever a text makes the parser raise is that text's fault, and keeps nobody from the rest.
-        return f"it is no regular expression: {error}"
+        return f"it is not a regular expression: {error}"
     escapes = set(re.findall(r"\\(.)", regex, re.DOTALL))
     if re.search(r"\(\?(?!:|P?<value>|P<)", bare) or escapes & set("123456789"):
         return "flags, look-around and back-references are not supported"
     if re.search(r"\(\?P<(?!value>)", bare):
-        return "the only group with a name is (?<value>...), what a rule is about; others are (?:...)"
+        return "the only named group is (?<value>...), the value that a rule matches; others are (?:...)"
     if re.search(r"[$^]", bare) or escapes & set("AZz"):
         return "anchors are not supported, apart from \\b and \\B: a text may arrive in pieces"
     if _UNBOUNDED.search(bare):
-        return "a match can be of any length: bound its repetitions, {0,80} in place of *"
+        return "a match can be of any length: limit its repetitions, {0,80} instead of *"
     if _STRAY_BRACE.search(bare):
-        return "a brace that begins no repetition, {3} or {0,80}, is written \\{"
+        return "a brace that does not begin a repetition such as {3} or {0,80} must be written \\{"
     if shortest == 0:
         return "it matches the empty text"
     if longest > _LONGEST_MATCH:
-        return f"a match can be longer than {_LONGEST_MATCH} bytes: bound its repetitions"
+        return f"a match can be longer than {_LONGEST_MATCH} bytes: limit its repetitions"
     return None
 
 

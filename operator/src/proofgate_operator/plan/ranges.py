@@ -46,11 +46,11 @@ def _peer_faults(peers: Iterable[Peer]) -> Iterator[str]:
             # The API server takes a smaller part alone.
             within = part.version == whole.version and part.subnet_of(whole)  # type: ignore[arg-type]
             if not within or part == whole:
-                yield f"except {cidr} is no part of {block.cidr}"
+                yield f"except {cidr} is not a part of {block.cidr}"
 
 
 def _faults(ranges: Iterable[str]) -> Iterator[str]:
-    yield from (f"{cidr} is no range of addresses" for cidr in ranges if _network(cidr) is None)
+    yield from (f"{cidr} is not a range of addresses" for cidr in ranges if _network(cidr) is None)
 
 
 def _network(cidr: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network | None:

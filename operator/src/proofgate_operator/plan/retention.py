@@ -25,7 +25,7 @@ from proofgate_operator.plan.ownership import Ownership, classify, of_a_predeces
 from proofgate_operator.plan.problems import Fault
 from proofgate_operator.plan.rfc3339 import seconds_of
 
-#: Ends the entry beside a retention job's own: how many of its holds are active, by its newest run that said so.
+#: Ends the entry beside a retention job's own: how many of its holds are active, by its newest report.
 _STANDING = ".holds"
 _POLICY = "spec.ledger.volume.retainPolicy"
 
@@ -142,9 +142,9 @@ def retaining(
     if not goes_with_the_gateway(gateway) or not holds_stand(gateway, seen, configuration.retention_key):
         return gateway, configuration
     message = (
-        f"{_POLICY} is Delete, and holds are active: the ledger and the retention job's state stay when the "
-        f"gateway goes,"
-        " as with Retain. Say Retain, or release what holds: see status.keeping"
+        f"{_POLICY} is Delete, but holds are active: the ledger and the retention job's state are "
+        "kept when the gateway is deleted, as with Retain. Set Retain, or release the holds: see "
+        "status.keeping"
     )
     spec = gateway.spec
     volume = spec.ledger.volume.model_copy(update={"retain_policy": RetainPolicy.RETAIN})

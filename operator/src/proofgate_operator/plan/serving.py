@@ -38,7 +38,7 @@ def serves_nobody(situation: Situation) -> Problem | None:
         return _because("no provider can be reached" if unreachable else "no provider has a key", providers)
     if refuses_everybody(spec):
         message = (
-            "no model that a tenant may use has a price, and each has a budget in money: see ConfigValid"
+            "every tenant has a budget in money, but no model that it may use has a price: see ConfigValid"
         )
         return Problem("PriceUnknown", message)
     return no_room(situation.gateway, seen)

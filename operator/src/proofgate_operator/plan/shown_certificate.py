@@ -38,8 +38,8 @@ def shown_certificate(gateway: Gateway, seen: Observed) -> tuple[str, list[Fault
 def _life_faults(owner: str, where: str, life: Lifetime, now: float) -> Iterator[Fault]:
     """Yield whether a certificate is over, or soon will be."""
     if life.ends <= now:
-        message = f"{where} has a certificate that ended at {time_of(life.ends)}: clients refuse it"
+        message = f"{where} has a certificate that expired at {time_of(life.ends)}: clients refuse it"
         yield Fault(owner, CERTIFICATE_EXPIRED, message)
     elif life.warns <= now:
-        message = f"{where} has a certificate that ends at {time_of(life.ends)}: renew it"
+        message = f"{where} has a certificate that expires at {time_of(life.ends)}: renew it"
         yield Fault(owner, CERTIFICATE_EXPIRES, message)

@@ -121,7 +121,11 @@ def _namespace(entry: str) -> str:
 def _no_room(secret: str, left_out: Sequence[str]) -> Iterator[Problem]:
     if left_out:
         yield Problem(
-            "NoRoom", f"Secret {secret} is full: no shred key, and no service, for {_some(left_out)}"
+            "NoRoom",
+            (
+                f"Secret {secret} is full, so these tenants have no shred key and are not served: "
+                f"{_some(left_out)}"
+            ),
         )
 
 
@@ -129,8 +133,8 @@ def _crowded(without: Set[str]) -> Iterator[Fault]:
     if without:
         crowded = [namespace for namespace, _ in Counter(map(_namespace, sorted(without))).most_common()]
         message = (
-            f"{len(without)} tenants have no shred key, because the Secret is full, or has as many of their"
-            f" namespaces as it takes of one: {_some(crowded)}"
+            f"{len(without)} tenants have no shred key, because the Secret is full, or their "
+            f"namespace has reached its limit: {_some(crowded)}"
         )
         yield Fault("spec.ledger.shredKeys", "NoRoom", message)
 

@@ -82,7 +82,7 @@ class TenantBook:
 
     @property
     def key_count(self) -> int:
-        """Number of the keys that are let in."""
+        """Number of accepted keys."""
         return sum(map(len, self._key_lines))
 
     def put(self, *tenants: Attached) -> set[str]:

@@ -51,7 +51,7 @@ def read_tenant_keys(
         claims[tenant.name] = {key.digest: key for key in found.keys}
         faults += [Fault(owner, fault.reason, fault.message) for fault in found.faults]
         if not found.keys and not found.faults:
-            faults.append(Fault(owner, "NoKeys", f"{owner}.apiKeys holds no key: the tenant is locked out"))
+            faults.append(Fault(owner, "NoKeys", f"{owner}.apiKeys has no key: the tenant is locked out"))
     faults += _settle(claims, holders)
     keys = {name: tuple(found[digest] for digest in sorted(found)) for name, found in claims.items()}
     return TenantKeys(keys, tuple(faults))

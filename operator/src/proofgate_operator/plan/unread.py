@@ -61,11 +61,11 @@ class Unread:
         where = f"in namespace {self.namespace}" if self.namespace else "in all namespaces"
         minutes = f"{HOLD_SECONDS // 60} minutes"
         if self.over:
-            held = f"what was known before counted for {minutes}, and does no more"
+            held = f"cached data was used for {minutes} and has expired"
         elif self.until is None:
-            held = "what was known before stays as it is"
+            held = "cached data stays in use"
         else:
-            held = f"what was known before counts until {time_of(self.until)}"
+            held = f"cached data is used until {time_of(self.until)}"
         scope = f"-n {self.namespace}" if self.namespace else "-A"
         who = f" --as={self.user}" if self.user else ""
         check = f"kubectl auth can-i {self.verb} {self.resource} {scope}{who}"

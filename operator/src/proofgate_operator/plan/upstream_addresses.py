@@ -50,8 +50,8 @@ def upstream_faults(gateway: Gateway) -> Iterator[Fault]:
             yield fault
         elif parts.scheme == "http" and _is_public(host):
             message = (
-                f"{owner}.baseURL goes to {host} in plain http: keys, prompts and answers can be read on the"
-                " way. Write https"
+                f"{owner}.baseURL uses plain http to {host}: keys, prompts and answers can "
+                "be read on the way. Use https"
             )
             yield Fault(owner, PLAIN_HTTP, message)
 
@@ -59,15 +59,15 @@ def upstream_faults(gateway: Gateway) -> Iterator[Fault]:
 def _unreachable(owner: str, host: str, allow: tuple[str, ...] | None) -> Fault | None:
     """Return why workers do not connect to a host; None if nothing is known against it."""
     address = _address(host)
-    outside = "is in no range of spec.egress.allow"
+    outside = "is not in a range of spec.egress.allow"
     if address is None:
         if allow is None and host.lower() in _METADATA_NAMES:
-            return _forbidden(owner, host, "is a name of the machine's metadata")
+            return _forbidden(owner, host, "is a metadata name of the machine")
         return None
     if allow is not None and any(address in ipaddress.ip_network(cidr) for cidr in allow):
         return None
     if _is_of_the_machine(address):
-        why = "is link-local, multicast, or an address of the machine's metadata"
+        why = "is link-local, multicast, or a metadata address of the machine"
         return _forbidden(owner, host, f"{why}, and {outside}" if allow is not None else why)
     if allow is not None:
         message = f"{owner}.baseURL: {host} {outside}, so workers do not connect there. Add its range"
@@ -77,8 +77,8 @@ def _unreachable(owner: str, host: str, allow: tuple[str, ...] | None) -> Fault 
 
 def _forbidden(owner: str, host: str, why: str) -> Fault:
     message = (
-        f"{owner}.baseURL: {host} {why}: workers do not connect there. Give the provider's own address, or,"
-        " if this is it, list it in spec.egress.allow"
+        f"{owner}.baseURL: {host} {why}: workers do not connect there. Set the provider's own address, or "
+        "list this one in spec.egress.allow if it is correct"
     )
     return Fault(owner, "AddressForbidden", message)
 

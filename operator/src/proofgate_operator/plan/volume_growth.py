@@ -6,10 +6,10 @@ from proofgate_operator.build.naming import Manifest
 
 #: Conditions of a claim (Kubernetes 1.29 to 1.36), worst first, with our reason and what it means.
 _STEPS = (
-    ("ControllerResizeError", "ResizeFailed", "its driver cannot grow it"),
-    ("NodeResizeError", "ResizeFailed", "the node cannot grow its file system"),
-    ("FileSystemResizePending", "ResizePending", "its file system grows when a pod mounts it again"),
-    ("Resizing", "Resizing", "its driver grows it"),
+    ("ControllerResizeError", "ResizeFailed", "its driver cannot expand it"),
+    ("NodeResizeError", "ResizeFailed", "the node cannot expand its file system"),
+    ("FileSystemResizePending", "ResizePending", "its file system is expanded when a pod mounts it again"),
+    ("Resizing", "Resizing", "its driver is expanding it"),
 )
 
 #: Our reasons, worst first.

@@ -21,8 +21,8 @@ def no_room(gateway: Gateway, seen: Observed) -> Problem | None:
     if size is None or size >= _FIRST:
         return None
     message = (
-        f"PersistentVolumeClaim {claim} has {size} bytes, and a log begins where 40Mi are free: admission"
-        f" stops with ledger_full. {_remedy(gateway, _BOTH * _writers(gateway))}"
+        f"PersistentVolumeClaim {claim} has {size} bytes, but a new log needs 40Mi of free space: "
+        f"requests are refused with ledger_full. {_remedy(gateway, _BOTH * _writers(gateway))}"
     )
     return Problem("VolumeTooSmall", message)
 

@@ -110,11 +110,13 @@ def limits_note(gateway: Gateway) -> str | None:
     if spec.load_balancer.affinity is Affinity.NONE:
         each = "with spec.loadBalancer.affinity None any worker serves any tenant"
         if alone:
-            return f"{each}, and with spec.ledger.volume.mode PerWorker each grants the whole of every limit"
-        return f"{each}: what a tenant used on another one counts about two seconds late"
+            return (
+                f"{each}, and with spec.ledger.volume.mode PerWorker each worker grants every limit in full"
+            )
+        return f"{each}: usage on another worker counts about two seconds late"
     if not alone:
         return None
     return (
-        "with spec.ledger.volume.mode PerWorker each worker counts limits for itself: a tenant that another"
-        " worker serves has its whole limits there once more"
+        "with spec.ledger.volume.mode PerWorker each worker counts limits on its own: a tenant "
+        "that moves to another worker has its full limits there again"
     )

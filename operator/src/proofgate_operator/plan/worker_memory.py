@@ -48,8 +48,8 @@ def memory_problems(gateway: Gateway) -> Iterator[Problem]:
         causes, remedies = zip(*_causes(gateway), strict=True)
         message = (
             f"spec.worker.memory must be at least {_mebibytes(otherwise + bodies)}Mi with this"
-            f" {' and '.join(causes)}: a worker takes {_mebibytes(otherwise)}Mi with it besides the bodies"
-            f" and answers that it has, and needs {_mebibytes(bodies)}Mi for those; or make"
+            f" {' and '.join(causes)}: a worker then needs {_mebibytes(otherwise)}Mi, and "
+            f"{_mebibytes(bodies)}Mi for the bodies and answers that it holds; or make"
             f" {', '.join(remedies)} smaller"
         )
         yield Problem("SpecInvalid", message)
