@@ -19,7 +19,7 @@ def worker(revision: str) -> Path:
     named = ["git", "rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}"]
     commit = subprocess.run(named, cwd=ROOT, capture_output=True, text=True).stdout.strip()
     if not commit:
-        raise SystemExit(f"{revision} is no revision of this repository")
+        raise SystemExit(f"{revision} is not a revision of this repository")
     package = tools.cache() / "workers" / commit
     if package.exists():
         return package

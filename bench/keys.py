@@ -245,7 +245,7 @@ def of_haproxy(folder: Path, shards: TenantShards, changes: int) -> dict[str, An
             single.append(seconds)
             own.append(used)
         if follower.behind():
-            raise RuntimeError(f"HAProxy is behind: {follower.behind()}")
+            raise RuntimeError(f"HAProxy is not in sync: {follower.behind()}")
         return {
             "haproxy_sidecar_fill_s": filled,
             "haproxy_sidecar_fill_processor_s": {"agent": agent, "haproxy": round(taken, 2)},

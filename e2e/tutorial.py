@@ -26,7 +26,7 @@ def replaced(commands: str, changes: dict[str, str]) -> str:
     """The commands with texts replaced, each of which has to stand in them once. Raises LookupError."""
     for old, new in changes.items():
         if commands.count(old) != 1:
-            raise LookupError(f"{old!r} stands {commands.count(old)} times in the commands")
+            raise LookupError(f"{old!r} occurs {commands.count(old)} times in the commands")
         commands = commands.replace(old, new)
     return commands
 

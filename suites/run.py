@@ -111,7 +111,7 @@ class Run:
                 blocked_by = next((name for name in self._needed(step) if self._is_lost(name)), "")
                 if blocked_by:
                     self.results[step.name].blocked_by = blocked_by
-                    self._say(step.name, f"not begun: {blocked_by} failed")
+                    self._say(step.name, f"not started: {blocked_by} failed")
                     waiting.remove(step)
                 elif self._may_begin(step):
                     waiting.remove(step)

@@ -122,7 +122,7 @@ def resume(node: Node) -> None:
     for pid in _members(node):
         signal_process(pid, signal.SIGCONT)
     wait_until_ready((node,))
-    say(f"{node.name} goes on")
+    say(f"{node.name} resumes")
 
 
 def _members(node: Node) -> list[int]:

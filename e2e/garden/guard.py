@@ -46,7 +46,7 @@ def sort(guard: Path, upstream: Path, candidates: Iterable[Candidate]) -> Sorted
         message = Message(candidate.origin, raw, Reading.of(verdict["read"]), verdict["keep_alive"])
         accepted.setdefault(raw, message)
         written = verdict["forwarded"].encode("latin-1")
-        rewritten.setdefault(written, Candidate(f"{candidate.origin}, written anew", written))
+        rewritten.setdefault(written, Candidate(f"{candidate.origin}, rewritten", written))
         bodies.setdefault(verdict["body"].encode("latin-1"))
     sent = _ask(upstream, list(bodies)[:UPSTREAM_BODIES])
     requests = [Candidate(f"upstream {number}", text.encode("latin-1")) for number, text in enumerate(sent)]

@@ -316,7 +316,7 @@ def test_an_auditor_follows_a_worker_survives_a_kill_and_sees_a_deletion_while_i
             wait_until(
                 lambda: 'findings{code="shard_missing",verdict="diverged"}' in fetch(f"{url}/metrics"),
                 PATIENCE,
-                "it is told",
+                "it is reported",
             )
             assert program.stop() == 0
         assert secret.strip().split("+", 4)[4] not in program.log.read_text()
@@ -349,12 +349,12 @@ def test_the_operator_reads_what_a_real_auditor_tells_and_signs(history: tuple[A
             wait_until(is_told, PATIENCE, what)
             return reports[-1]
 
-        before = report_that(lambda report: report.last_poll, "it has looked")
+        before = report_that(lambda report: report.last_poll, "it has polled")
         assert before.reachable and not before.stale and before.newest_head > 0
         assert (before.by_code, before.findings, before.left_out) == ((), (), 0)
         assert checkpoint.read_aggregate(before.checkpoint, key.verifying_text).size > 0
         remove_a_checkpoint(audit, history[1])
-        after = report_that(lambda report: report.findings, "it tells what it found")
+        after = report_that(lambda report: report.findings, "it reports its findings")
         [finding] = after.findings
         assert (finding.code, finding.verdict) == ("checkpoint_missing", "invalid")
         assert after.by_code == (("checkpoint_missing", 1),) and finding.since > 0

@@ -151,7 +151,7 @@ def test_without_credentials_requests_are_refused_until_they_come(tmp_path: Path
             with pytest.raises(openai.InternalServerError) as refused:
                 chat(gateway, kind)
             assert (refused.value.status_code, refused.value.code) == (503, "provider_key_missing")
-            wait_until(lambda: sources(gateway)[kind]["error"] == "unavailable", PATIENCE, "the failure is told")
+            wait_until(lambda: sources(gateway)[kind]["error"] == "unavailable", PATIENCE, "the failure is reported")
             assert "answers HTTP 503" in sources(gateway)[kind]["message"]
             assert 'result="failed"} 0' not in gateway.admin_text("/metrics")
             upstream.is_down = False
@@ -169,7 +169,7 @@ def test_what_is_refused_is_told_and_what_there_is_serves_until_its_end(tmp_path
             assert chat(gateway, kind)
             # From now on the agent takes another token than the pod has.
             upstream.subject = "eyJ.of-somebody-else.signature"
-            wait_until(lambda: sources(gateway)[kind]["error"] == "refused", PATIENCE, "the refusal is told")
+            wait_until(lambda: sources(gateway)[kind]["error"] == "refused", PATIENCE, "the refusal is reported")
 
             def is_refused() -> bool:
                 try:

@@ -165,4 +165,4 @@ def test_kills_beside_moved_clocks_a_full_volume_and_a_failing_disk_lose_no_answ
         each_answer_has_one_admission_and_one_end(gateway.records(), answered)
         code, report = _core.fsck(str(gateway.ledger), gateway.verifying_key)
         assert code == 0, report
-        assert audit.look() == (0, []), "an auditor that looked all the while has found nothing"
+        assert audit.look() == (0, []), "an auditor that ran all the time has found nothing"

@@ -111,7 +111,7 @@ def test_how_much_of_its_limits_each_tenant_has_used_is_told_with_the_token(fold
 
         assert told()["tenants"][0]["requests_per_minute"] == {"used": 0, "limit": 4}
         assert [status_of(ask(gateway)) for _ in range(2)] == [200, 200]
-        wait_until(lambda: bool(told() == used()), PATIENCE, "both requests are told of")
+        wait_until(lambda: bool(told() == used()), PATIENCE, "both requests are reported")
         assert gateway.worker is not None
         gateway.worker.stop(signal.SIGKILL)
         gateway.start_worker()

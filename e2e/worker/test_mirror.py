@@ -170,7 +170,7 @@ def test_a_store_that_dies_in_the_middle_of_an_upload_is_given_the_rest_when_it_
     proxy = Cutting(store)
     with mirroring(audit, place(store, "dying", endpoint=proxy.url), "--mirror-patience", "0.5") as (_, url):
         assert proxy.cut.wait(PATIENCE)
-        wait_until(lambda: [one["code"] for one in found(url)] == ["mirror_lags"], PATIENCE, "it is told")
+        wait_until(lambda: [one["code"] for one in found(url)] == ["mirror_lags"], PATIENCE, "it is reported")
         store.start()
         wait_until(lambda: is_done(url, 4), PATIENCE, "the rest is mirrored")
         wait_until(lambda: found(url) == [], PATIENCE, "nothing is found any more")
@@ -197,11 +197,11 @@ def test_wrong_credentials_and_a_bucket_without_a_lock_are_told_and_nothing_is_w
     audit, client = history.copy(tmp_path / "audit"), store.make("open", locked=False)
     wrong = KEYS | {"AWS_SECRET_ACCESS_KEY": "wrong-secret-0123456789"}
     with mirroring(audit, place(store, "open"), "--mirror-patience", "0.5", keys=wrong) as (program, url):
-        wait_until(lambda: [one["code"] for one in found(url)] == ["mirror_lags"], PATIENCE, "it is told")
+        wait_until(lambda: [one["code"] for one in found(url)] == ["mirror_lags"], PATIENCE, "it is reported")
         assert "403" in found(url)[0]["message"]
     shutil.rmtree(audit.state)
     with mirroring(audit, place(store, "open")) as (program, url):
-        wait_until(lambda: [one["code"] for one in found(url)] == ["mirror_unlocked"], PATIENCE, "it is told")
+        wait_until(lambda: [one["code"] for one in found(url)] == ["mirror_unlocked"], PATIENCE, "it is reported")
         assert "versioned" in found(url)[0]["message"]
     assert "wrong-secret" not in program.log.read_text()
     with client.ask("GET", query={"list-type": "2"}) as answer:

@@ -160,7 +160,7 @@ def test_the_time_of_the_newest_checkpoint_follows_the_requests(folder: Path) ->
         def signed_later() -> bool:
             return ask(gateway, KEYS["acme"]) == 200 and told(gateway, name)[()] > first
 
-        wait_until(signed_later, PATIENCE, "a later checkpoint is told")
+        wait_until(signed_later, PATIENCE, "a later checkpoint is reported")
         assert told(gateway, "proofgate_ledger_checkpoint_interval_seconds") == {(): 1.0}
 
 

@@ -96,7 +96,7 @@ def test_what_openais_client_sends_and_gets_is_shown_by_its_receipts(
     assert [record.kind for record in refused.records] == ["rejection"] and refused.bodies == ()
     assert [exchange.status for exchange in transport.seen] == [200, 200, 404]
     assert list(witness.held()) == [gateway.origin]
-    assert transport.verify_all() == [], "each is looked at once"
+    assert transport.verify_all() == [], "each is read once"
 
 
 def test_what_anthropics_client_sends_and_gets_is_shown_by_its_receipts(

@@ -67,7 +67,7 @@ def test_a_worker_that_starts_on_a_refused_file_serves_with_the_accepted_one_and
         gateway.write_configuration()
         gateway.start_worker({"PROOFGATE_ACCEPTED_CONFIG": str(accepted)})
         assert status_of(ask(gateway)) == 200
-        wait_until(lambda: gateway.status()["last_reload_error"], PATIENCE, "the refusal is told")
+        wait_until(lambda: gateway.status()["last_reload_error"], PATIENCE, "the refusal is reported")
         status = gateway.status()
         assert status["last_reload_error"]["problems"][0]["file"] == str(folder / "gateway.yaml")
         assert status["config_file_digest"] == hashlib.sha256(accepted.read_bytes()).hexdigest()

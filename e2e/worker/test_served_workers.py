@@ -99,7 +99,7 @@ def test_an_auditor_follows_workers_with_a_folder_each_and_names_what_is_done_to
         assert codes(url) == {}
         # Its owner removes what it had written before.
         shutil.rmtree(min(path for path in (other.ledger / "1").iterdir() if path.is_dir()))
-        wait_until(lambda: codes(url) == {"log_missing": "1"}, PATIENCE, "the deletion is told")
+        wait_until(lambda: codes(url) == {"log_missing": "1"}, PATIENCE, "the deletion is reported")
         assert program.stop() == 0
     text = program.log.read_text()
     assert (fleet.audit.folder / "auditor-token").read_text() not in text

@@ -44,7 +44,7 @@ def test_every_exchange_comes_at_least_once_over_kills_of_the_auditor_and_silenc
             wait_until(
                 lambda: [one["code"] for one in json.loads(fetch(f"{url}/findings"))["findings"]] == ["siem_lags"],
                 PATIENCE,
-                "it is told that nothing goes",
+                "it is reported that nothing is removed",
             )
             collector.logs = collector.logs[:taken]
             collector.status = 200

@@ -132,7 +132,7 @@ def test_without_a_token_requests_are_refused_until_one_comes(tmp_path: Path) ->
             with pytest.raises(openai.InternalServerError) as refused:
                 chat(gateway)
             assert (refused.value.status_code, refused.value.code) == (503, "provider_key_missing")
-            wait_until(lambda: gateway.status()["credentials"][0]["error"], PATIENCE, "the failure is told")
+            wait_until(lambda: gateway.status()["credentials"][0]["error"], PATIENCE, "the failure is reported")
             upstream.is_down = False
             wait_until(lambda: gateway.status()["credentials"][0]["error"] is None, PATIENCE, "a token comes")
             assert chat(gateway).choices

@@ -118,7 +118,7 @@ def test_a_dependency_up_the_layers_is_refused_and_one_down_is_not() -> None:
 
 def test_what_is_no_layer_depends_on_none_unless_it_stands_above_all() -> None:
     wrong = arrows_up(pure="[dependencies]\nproofgate-low.workspace = true")
-    assert wrong == ["pure depends on low, and is no layer of a worker"]
+    assert wrong == ["pure depends on low, which is not a layer of a worker"]
 
 
 def test_what_tests_depend_on_is_no_dependency() -> None:

@@ -18,7 +18,9 @@ def _proxy_url(text: str) -> str:
         raise ValueError("remove the user name and password from the URL: they belong in files")
     url = split_url(text, "http://proxy.example.com:3128")
     if url.scheme != "http":
-        raise ValueError("use http: TLS to providers is inside the tunnel, and none is spoken with the proxy")
+        raise ValueError(
+            "use http: TLS to providers is inside the tunnel, and the connection to the proxy has none"
+        )
     if url.path not in ("", "/") or url.query or url.fragment:
         raise ValueError("remove everything after host and port: a tunnel has no path")
     return text.rstrip("/")

@@ -37,7 +37,7 @@ def _json(parameters: dict[str, Any]) -> dict[str, Any]:
     try:
         text = json.dumps(parameters, allow_nan=False)
     except (TypeError, ValueError, RecursionError):
-        raise ValueError("write what JSON can say: texts, numbers, lists and mappings") from None
+        raise ValueError("write values that JSON supports: texts, numbers, lists and mappings") from None
     if len(text) > 65_536:
         raise ValueError("the parameters are longer than 65536 characters: put them into a file")
     return parameters

@@ -33,7 +33,7 @@ def _model_name(text: str) -> str:
     if not re.fullmatch(r"[!-~]{1,128}", text):
         raise ValueError("a model name has 1 to 128 printable ASCII characters and no space")
     if "*" in text[:-1]:
-        raise ValueError("the wildcard '*' stands for the rest of a name: it comes last")
+        raise ValueError("the wildcard '*' stands for the rest of a name: write it last")
     return text
 
 
@@ -75,7 +75,7 @@ def _not_empty(entries: tuple[T, ...]) -> tuple[T, ...]:
 def keyed_by(field: str) -> Kubernetes:
     """What makes an API server refuse a second item with the same value of `field`."""
     return Kubernetes(
-        f"two items never have the same {field}",
+        f"two items may not have the same {field}",
         {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": [field]},
     )
 

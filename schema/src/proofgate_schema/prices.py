@@ -69,8 +69,8 @@ def _budget(value: object) -> str:
 def _model_pattern(text: str) -> str:
     if not re.fullmatch(r"[!-)+-~]{0,127}([!-)+-~]|\*)", text):
         raise ValueError(
-            "write a model's name at its provider, or the beginning of names with a * at its end: 1 to 128"
-            " printable ASCII characters"
+            "write a model's name at its provider, or a prefix that ends with *: 1 "
+            "to 128 printable ASCII characters"
         )
     return text
 
@@ -82,13 +82,16 @@ def _day(seconds: int) -> str:
 def _tier_name(name: str) -> str:
     # Not a pattern: a structural schema knows no names of members.
     if not re.fullmatch(r"[a-z0-9][a-z0-9_+-]{0,30}", name):
-        raise ValueError("the name of a tier has 1 to 31 of a to z, 0 to 9, _, + and -, none of these first")
+        raise ValueError(
+            "the name of a tier has 1 to 31 of a to z, 0 to 9, _, + and -, not starting with a special "
+            "character"
+        )
     return name
 
 
 def _tool_kind(name: str) -> str:
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_.-]{0,63}", name):
-        raise ValueError("the kind of a tool has 1 to 64 letters, digits and _ . -, a letter first")
+        raise ValueError("the kind of a tool has 1 to 64 letters, digits and _ . -, starting with a letter")
     return name
 
 
@@ -237,6 +240,6 @@ class Price(Section):
             lengths = [level.prompt_tokens for level in levels]
             if lengths != sorted(set(lengths)):
                 raise ValueError(
-                    "list the prices of long prompts by promptTokens, the smallest first, each once"
+                    "list the prices of long prompts by promptTokens, smallest first, without repetition"
                 )
         return self

@@ -47,11 +47,11 @@ def _body_fields(fields: dict[str, Any]) -> dict[str, Any]:
         if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]{0,63}", name):
             raise ValueError("a name has letters, digits, '_' and '-', at most 64, beginning with a letter")
         if is_read(name):
-            raise ValueError(f"{name} is what the gateway reads itself: clients set it")
+            raise ValueError(f"{name} is a field that the gateway reads itself: clients set it")
     try:
         text = json.dumps(fields, allow_nan=False)
     except (TypeError, ValueError, RecursionError):
-        raise ValueError("write values that JSON has") from None
+        raise ValueError("write values that JSON supports") from None
     if len(text) > LONGEST_BODY_FIELDS:
         raise ValueError(f"the fields are longer than {LONGEST_BODY_FIELDS} characters")
     return fields

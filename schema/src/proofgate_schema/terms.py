@@ -25,7 +25,7 @@ def _guarded_tool(name: str) -> str:
     """`*` stands at the end alone, for the rest of a name."""
     if len(name) > 128 or not re.fullmatch(r"\*|[A-Za-z0-9_][A-Za-z0-9_.:/-]*\*?", name):
         raise ValueError(
-            f"{json.dumps(name)} is no name of a tool: write a letter, a digit or _, then more of these and"
+            f"{json.dumps(name)} is not a tool name: write a letter, a digit or _, then more of these and"
             " . : / -, at most 128 characters. A * at the end stands for the rest of a name"
         )
     return name

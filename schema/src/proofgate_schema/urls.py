@@ -69,7 +69,7 @@ def _web_origin(text: str) -> str:
 def _key_set_url(text: str) -> str:
     url = split_url(text, "https://login.example.com/.well-known/jwks.json")
     if url.fragment:
-        raise ValueError("remove the part from '#' on: it is never sent")
+        raise ValueError("remove '#' and everything after it: it is never sent")
     if url.scheme != "https" and not is_loopback(url.hostname or ""):
         raise ValueError("use https: an impostor could sign tokens for every tenant")
     return text
@@ -78,7 +78,7 @@ def _key_set_url(text: str) -> str:
 def _hook_url(text: str) -> str:
     url = split_url(text, "https://guardrail.example.com/evaluate")
     if url.fragment:
-        raise ValueError("remove the part from '#' on: it is never sent")
+        raise ValueError("remove '#' and everything after it: it is never sent")
     return text
 
 
