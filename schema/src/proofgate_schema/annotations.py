@@ -47,7 +47,7 @@ class WorkerOnly:
 #: A list whose values the API server refuses to have twice.
 SET = Kubernetes("a value is listed once", {"x-kubernetes-list-type": "set"})
 #: What is absent of an object another one may set, so that rules ask whether it is there.
-ABSENT = Kubernetes("rules ask whether it is there", {"default": None})
+ABSENT = Kubernetes("rules check whether it is present", {"default": None})
 #: An object with whatever fields.
 OPEN = Kubernetes(
     "no structural schema describes it",

@@ -26,7 +26,7 @@ class Cors(Section):
         Field(max_length=32),
         AfterValidator(_any_origin_alone),
         SET,
-        Kubernetes("an API server knows lengths alone", {"minItems": 1}),
+        Kubernetes("an API server checks only lengths", {"minItems": 1}),
     ]
     """Origins as browsers send them, such as https://app.example.com: lower case, no path, no default port;
     or `*` alone."""

@@ -118,7 +118,7 @@ TenantName = Annotated[
     ),
 ]
 MODEL_NAME = Kubernetes(
-    "rules over models cost by their lengths",
+    "the cost of rules over models depends on lengths",
     {"minLength": 1, "maxLength": 96, "pattern": r"^[-a-zA-Z0-9._:/@]+[*]?$"},
 )
 ModelName = Annotated[str, AfterValidator(_model_name), MODEL_NAME]

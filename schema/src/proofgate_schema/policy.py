@@ -112,7 +112,7 @@ class Rule(Section):
     white space as one blank, words without markup in them."""
     literals: Annotated[
         Listed[LowerCaseText],
-        Kubernetes("a rule asks whether there are any", {"default": None, "minItems": 1, "maxItems": 32}),
+        Kubernetes("a rule checks whether any exist", {"default": None, "minItems": 1, "maxItems": 32}),
     ] = ()
     """Texts in lower case, looked for in the folded copy. Beside a regex: a match has to hold one of them."""
     regex: Annotated[str, Kubernetes(_FITS, {"minLength": 1, "maxLength": 1024})] | None = None

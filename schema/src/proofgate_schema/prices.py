@@ -101,7 +101,7 @@ PER_MILLION = r"^(0|[1-9][0-9]{0,5})(\.[0-9]{1,6})?$"
 PER_REQUEST = r"^(0|[1-9][0-9]{0,2})(\.[0-9]{1,12})?$"
 _DAY = r"^20[0-9]{2}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])$"
 _MODEL = r"^([-a-zA-Z0-9._:/@]+\*?|\*)$"
-_AS_A_PATTERN = "an API server knows patterns alone"
+_AS_A_PATTERN = "an API server checks only patterns"
 
 #: Seconds since 1970 at which a day begins; text in a file.
 Date = Annotated[
@@ -125,7 +125,8 @@ ModelPattern = Annotated[
     str,
     AfterValidator(_model_pattern),
     Kubernetes(
-        "rules over models cost by their lengths", {"minLength": 1, "maxLength": 96, "pattern": _MODEL}
+        "the cost of rules over models depends on lengths",
+        {"minLength": 1, "maxLength": 96, "pattern": _MODEL},
     ),
 ]
 #: A tier of service, as requests and answers name it.

@@ -49,7 +49,7 @@ GuardedTool = Annotated[
         },
     ),
 ]
-NOT_EMPTY = Kubernetes("none is written by leaving the field out", {"minItems": 1})
+NOT_EMPTY = Kubernetes("to set none, leave the field out", {"minItems": 1})
 Endpoint = Literal[
     "ChatCompletions",
     "Completions",
@@ -126,7 +126,7 @@ class GuardedTools(Section):
         NonEmptyListed[GuardedTool],
         Field(max_length=32),
         SET,
-        Kubernetes("an API server knows lengths alone", {"minItems": 1}),
+        Kubernetes("an API server checks only lengths", {"minItems": 1}),
     ]
     """Their names as requests declare them, whatever their case: Bash, mcp__github__*. `*` at the end stands
     for the rest of a name."""
@@ -143,7 +143,9 @@ class Terms(Section):
         Annotated[
             Listed[Annotated[str, MODEL_NAME]],
             SET,
-            Kubernetes("rules over models cost by their number", {"minItems": 1, "maxItems": 32}),
+            Kubernetes(
+                "the cost of rules over models depends on their number", {"minItems": 1, "maxItems": 32}
+            ),
         ]
         | None
     ) = None
@@ -170,7 +172,7 @@ class Terms(Section):
         keyed_by("model"),
         ABSENT,
         NOT_EMPTY,
-        Kubernetes("rules over models cost by their number", {"maxItems": 16}),
+        Kubernetes("the cost of rules over models depends on their number", {"maxItems": 16}),
     ] = ()
     """What may be spent on models, with all of its API keys together."""
     wait_seconds: Annotated[
@@ -184,7 +186,7 @@ class Terms(Section):
         Listed[Annotated[str, POLICY_NAME]],
         ABSENT,
         NOT_EMPTY,
-        Kubernetes("rules over policies cost by their number", {"maxItems": 8}),
+        Kubernetes("the cost of rules over policies depends on their number", {"maxItems": 8}),
     ] = ()
     """Names from `policies` that its requests ask for, in this order, once the rules have let them pass.
     Absent: none."""
