@@ -410,7 +410,7 @@ def test_a_look_that_finds_nothing_ends_with_0_and_says_what_was_read(
     arguments: list[str], capsys: Capture
 ) -> None:
     assert main([*arguments, "--once", "--new-aggregate"]) == 0
-    assert "2 heads in the aggregate log\nverified" in capsys.readouterr().out
+    assert "2 tree heads in the aggregate log\nverified" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(("verdict", "code"), [("incomplete", 10), ("diverged", 30), ("invalid", 40)])

@@ -289,9 +289,11 @@ def _look_once(watch: Any, witnesses: Any, options: argparse.Namespace) -> int:
         print(f"{finding['code']}: {finding['origin']}\n  {finding['message']}")
     for witness in watch.witnesses():
         print(
-            f"witness {witness['name']}: {witness['last'] or 'not asked'}, {witness['size']} heads cosigned"
+            f"witness {witness['name']}: {witness['last'] or 'not asked yet'}, {witness['size']} tree "
+            "heads cosigned"
         )
     print(
-        f"{watch.totals.records} records, {watch.totals.entries} heads in the aggregate log\n{VERDICTS[code]}"
+        f"{watch.totals.records} records, {watch.totals.entries} tree heads in the aggregate "
+        f"log\n{VERDICTS[code]}"
     )
     return code

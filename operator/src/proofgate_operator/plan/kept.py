@@ -72,9 +72,8 @@ def kept(situation: Situation) -> tuple[Condition, ...]:
     if outside:
         count = told.get("holdsNotInManifestCount", len(outside))
         message = (
-            f"{count} holds are active that the manifest does not have: {', '.join(outside)}. Only "
-            "`released` in"
-            f" the manifest, or somebody by hand, ends them{_since(situation, told)}"
+            f"{count} active holds are not in the manifest: {', '.join(outside)}. Release them with "
+            f"`released` in the manifest, or by hand{_since(situation, told)}"
         )
         return (_kept(True, "HeldOutsideManifest", message),)
     done = f"everything past its retention is removed, and {told['holds']} holds are active{_anchor(told)}"
