@@ -71,9 +71,10 @@ def kept(situation: Situation) -> tuple[Condition, ...]:
     outside = told.get("holdsNotInManifest") or []
     if outside:
         count = told.get("holdsNotInManifestCount", len(outside))
+        since = _since(situation, told)
         message = (
             f"{count} active holds are not in the manifest: {', '.join(outside)}. Release them with "
-            f"`released` in the manifest, or by hand{_since(situation, told)}"
+            f"`released` in the manifest, or by hand{since}"
         )
         return (_kept(True, "HeldOutsideManifest", message),)
     done = f"everything past its retention is removed, and {told['holds']} holds are active{_anchor(told)}"
