@@ -32,7 +32,7 @@ __all__ = ["recorded", "recorded_once"]
 TOKEN = "0123456789abcdef-admin"
 COMMANDS = (
     *("quickstart", "status", "serve", "validate", "schema", "policy", "mock-upstream"),
-    *("receipt", "prove", "verify", "reveal", "consistency", "fsck", "export-leaves"),
+    *("receipt", "statement", "prove", "verify", "reveal", "consistency", "fsck", "export-leaves"),
     *("hold", "prune", "erase", "auditor", "keygen", "keys", "hash-key", "end-user"),
 )
 

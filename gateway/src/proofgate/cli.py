@@ -26,6 +26,7 @@ from proofgate import (
 )
 from proofgate import commands as handlers
 from proofgate.auditor import command as auditor_command
+from proofgate.cose import statement
 from proofgate.descriptors import raise_descriptors
 from proofgate.evidence import EvidenceError
 from proofgate.exit_codes import EXIT_FAILED, EXIT_USAGE, fail
@@ -105,6 +106,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_prices(commands)
     _add_policy_commands(commands)
     receipt_command.add(partial(_command, commands))
+    statement.add(partial(_command, commands))
     _add_evidence_commands(commands)
     replay_command.add(partial(_command, commands))
     payload_command.add(partial(_command, commands))

@@ -7,8 +7,9 @@ import hashlib
 from collections.abc import Callable
 from pathlib import Path
 
+from proofgate.cose import command as cose_command
 from proofgate.evidence import EvidenceError, read_verifying_key
-from proofgate.exit_codes import EXIT_INVALID_EVIDENCE, EXIT_OK, fail
+from proofgate.exit_codes import EXIT_INVALID_EVIDENCE, EXIT_OK, EXIT_USAGE, fail
 from proofgate.receipts import ContradictedError, Receipt, UrlSource, Verified, fetch
 from proofgate.receipts.bundle import verify
 
@@ -23,12 +24,14 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         "port and the API key of the exchange's tenant. Waits until a checkpoint covers the "
         "exchange.",
     )
-    parser.add_argument("request_id", metavar="ID", help="the exchange: the x-request-id of its response")
     parser.add_argument(
-        "--url", required=True, metavar="URL", help="the gateway's URL, for example http://127.0.0.1:8080"
+        "request_id",
+        metavar="ID",
+        help="the exchange: the x-request-id of its response; without --url, the file of its receipt",
     )
+    parser.add_argument("--url", metavar="URL", help="the gateway's URL, for example http://127.0.0.1:8080")
     parser.add_argument(
-        "--api-key-file", type=Path, required=True, metavar="FILE", help="the file with the tenant's API key"
+        "--api-key-file", type=Path, metavar="FILE", help="the file with the tenant's API key"
     )
     parser.add_argument("--out", type=Path, metavar="FILE", help="the output file (default: ID.receipt.json)")
     parser.add_argument(
@@ -38,10 +41,42 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         metavar="SECONDS",
         help="how long to wait for the receipt (default: 10, at most 600)",
     )
+    cose_command.add_arguments(parser)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Fetches a receipt and writes it as it came."""
+    """Fetches a receipt and writes it as it came, or reads one; writes COSE receipts of it on request."""
+    wrong = _wrong_arguments(options)
+    if wrong is not None:
+        return fail(wrong, EXIT_USAGE)
+    if options.url is None:
+        out = Path(options.request_id)
+        receipt = _read_receipt(out)
+    else:
+        receipt, out = _fetched(options)
+    if options.format == "cose":
+        try:
+            print("\n".join(cose_command.write(receipt, out, options)))
+        except ContradictedError as error:
+            return fail(f"not verified, nothing was signed: {error}", EXIT_INVALID_EVIDENCE)
+    else:
+        print("To verify it, get the ledger's verifying key from another source than this gateway:")
+        print(f"  proofgate verify {out} --key verifying-key --request REQUEST --response ANSWER")
+    return EXIT_OK
+
+
+def _wrong_arguments(options: argparse.Namespace) -> str | None:
+    if options.url is None and options.format == "json":
+        return "give --url and --api-key-file; without them, a file needs --format cose"
+    if (options.url is None) != (options.api_key_file is None):
+        return "--url and --api-key-file need each other"
+    if options.url is None and options.out is not None:
+        return "--out needs --url: COSE receipts of a file are written beside it"
+    return cose_command.wrong_arguments(options)
+
+
+def _fetched(options: argparse.Namespace) -> tuple[Receipt, Path]:
+    """The receipt from a gateway, and the file that it was written to."""
     try:
         key = options.api_key_file.read_text(encoding="ascii").strip()
     except OSError as error:
@@ -57,9 +92,14 @@ def run(options: argparse.Namespace) -> int:
     print(f"wrote {out}")
     if not receipt.complete:
         print("the exchange has not ended yet: fetch the receipt again when it has")
-    print("To verify it, get the ledger's verifying key from another source than this gateway:")
-    print(f"  proofgate verify {out} --key verifying-key --request REQUEST --response ANSWER")
-    return EXIT_OK
+    return receipt, out
+
+
+def _read_receipt(path: Path) -> Receipt:
+    try:
+        return Receipt.parse(path.read_text())
+    except (OSError, UnicodeDecodeError) as error:
+        raise EvidenceError(f"{path} cannot be read: {error}") from None
 
 
 def run_verify(options: argparse.Namespace) -> int:
@@ -67,11 +107,7 @@ def run_verify(options: argparse.Namespace) -> int:
     key = read_verifying_key(options.key)
     bodies = {"request": options.request, "response": options.response}
     digests = {name: _digest(path) for name, path in bodies.items() if path is not None}
-    try:
-        text = options.proof.read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        raise EvidenceError(f"{options.proof} cannot be read: {error}") from None
-    receipt = Receipt.parse(text)
+    receipt = _read_receipt(options.proof)
     try:
         verified = verify(receipt, key, digests.get("request"), digests.get("response"))
     except ContradictedError as error:

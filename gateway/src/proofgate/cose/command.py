@@ -1,0 +1,79 @@
+"""What the command `receipt` does with `--format cose`."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections import Counter
+from pathlib import Path
+
+from proofgate.cose.note_key import NoteKey
+from proofgate.cose.receipt import is_own_key, of_receipt
+from proofgate.evidence import EvidenceError, read_verifying_key
+from proofgate.receipts.bundle import Receipt, with_successions
+
+_KIND = re.compile(r"[a-z0-9_]{1,32}")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the arguments to the command."""
+    parser.add_argument(
+        "--format",
+        choices=["json", "cose"],
+        default="json",
+        help="json: the gateway's receipt; cose: also a COSE receipt (RFC 9942) for each record, which "
+        "you sign (default: json)",
+    )
+    parser.add_argument(
+        "--key", metavar="VKEY", help="with cose: the ledger's verifying key, or its file; verified before"
+    )
+    parser.add_argument(
+        "--signing-key", type=Path, metavar="FILE", help="with cose: the key that signs the COSE receipts"
+    )
+
+
+def wrong_arguments(options: argparse.Namespace) -> str | None:
+    """Why the arguments do not go together; None when they do."""
+    if options.format == "cose" and (options.key is None or options.signing_key is None):
+        return (
+            "--format cose needs --key and --signing-key: a COSE receipt has the signature of its maker, after"
+            " the gateway's receipt was verified"
+        )
+    if options.format == "json" and (options.key is not None or options.signing_key is not None):
+        return "--key and --signing-key need --format cose; to verify a receipt, use proofgate verify"
+    return None
+
+
+def write(receipt: Receipt, path: Path, options: argparse.Namespace) -> list[str]:
+    """Writes `<id>.<kind>.json` and `<id>.<kind>.cose` for each record beside the receipt's file.
+
+    A second record of a kind is `<id>.<kind>-2`. Returns what to print. Raises ContradictedError,
+    EvidenceError.
+    """
+    vkey, key = read_verifying_key(options.key), NoteKey.read(options.signing_key)
+    lines, seen = [], Counter[str]()
+    stem = path.name.removesuffix(".json").removesuffix(".receipt")
+    for made in of_receipt(receipt, vkey, key):
+        if not _KIND.fullmatch(made.kind):
+            # It becomes part of a file's name.
+            raise EvidenceError("a record of the receipt is of a kind that cannot be one")
+        seen[made.kind] += 1
+        number = f"-{seen[made.kind]}" if seen[made.kind] > 1 else ""
+        name = f"{stem}.{made.kind}{number}"
+        for suffix, content in (("json", made.record), ("cose", made.message)):
+            out = path.with_name(f"{name}.{suffix}")
+            try:
+                out.write_bytes(content)
+            except OSError as error:
+                raise EvidenceError(f"{out} cannot be written: {error.strerror}") from None
+            lines.append(f"wrote {out}")
+    ledger = vkey.split("+", 1)[0]
+    lines.append(f"verified before: the receipt, under the key of {ledger}")
+    if is_own_key(key, with_successions(receipt, vkey)):
+        lines.append(f"signed by: {key.name} (key {key.id}), a key of the ledger")
+    else:
+        lines += [
+            f"signed by: {key.name} (key {key.id}), not a key of the ledger",
+            f"A verifier of the COSE receipts relies on {key.name}. The ledger's signature is in {path}.",
+        ]
+    return lines

@@ -1,0 +1,72 @@
+"""COSE receipts (RFC 9942) of the records of a verified receipt."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass
+
+from proofgate import _core
+from proofgate.cose.cbor import encode
+from proofgate.cose.note_key import NoteKey
+from proofgate.cose.sign1 import VERIFIABLE_DATA_PROOFS, VERIFIABLE_DATA_STRUCTURE, sign1
+from proofgate.evidence import EvidenceError
+from proofgate.receipts.bundle import Receipt, verify, with_successions
+
+_RFC9162_SHA256 = 1
+_INCLUSION = -1
+
+
+@dataclass(frozen=True)
+class CoseReceipt:
+    """A record, which is the leaf, and the COSE receipt of it."""
+
+    kind: str
+    record: bytes
+    message: bytes
+
+
+def is_own_key(key: NoteKey, vkey: str) -> bool:
+    """Whether a key is one of the ledger whose verifying key, with its statements of succession, this is.
+
+    Raises EvidenceError for another key whose name could speak for the ledger.
+    """
+    if key.vkey in (own for own, _ in _core.key_line(vkey)):
+        return True
+    ledger = vkey.split("+", 1)[0]
+    if f"{key.name}/".startswith(f"{ledger}/") or f"{ledger}/".startswith(f"{key.name}/"):
+        raise EvidenceError(
+            f"{key.name} could be taken for {ledger}, and its key is not one of that ledger:"
+            " sign with the ledger's key, or with a key of another name"
+        )
+    return False
+
+
+def of_receipt(receipt: Receipt, vkey: str, key: NoteKey) -> list[CoseReceipt]:
+    """A COSE receipt for each record, in their order, after the receipt was verified under the ledger's key.
+
+    The payload is the tree's root and detached, as RFC 9942 advises: a verifier computes it from the record
+    and the proof. The subject is the log's origin. Raises ContradictedError, EvidenceError.
+    """
+    verified = verify(receipt, vkey)
+    is_own_key(key, with_successions(receipt, vkey))
+    made = []
+    for entry, proven in zip(receipt.entries, verified.records, strict=True):
+        checkpoint = proven.checkpoint
+        proof = encode([checkpoint.size, proven.index, _path(entry.proof)])
+        message = sign1(
+            key,
+            checkpoint.origin,
+            {VERIFIABLE_DATA_STRUCTURE: _RFC9162_SHA256},
+            base64.b64decode(checkpoint.root),
+            unprotected={VERIFIABLE_DATA_PROOFS: {_INCLUSION: [proof]}},
+            detached=True,
+        )
+        made.append(CoseReceipt(proven.kind, entry.record.encode(), message))
+    return made
+
+
+def _path(proof: str) -> list[bytes]:
+    """The path in a proof that was verified (docs/reference/ledger-format.md, section 4)."""
+    lines = proof.split("\n\n", 1)[0].split("\n")
+    index = next(number for number, line in enumerate(lines) if line.startswith("index "))
+    return [base64.b64decode(line) for line in lines[index + 1 :]]

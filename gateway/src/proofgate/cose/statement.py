@@ -1,0 +1,67 @@
+"""Tree heads as signed statements of SCITT (RFC 9943), and the command `statement` that makes them."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+
+from proofgate.cose.note_key import NoteKey
+from proofgate.cose.receipt import is_own_key
+from proofgate.cose.sign1 import CONTENT_TYPE, sign1
+from proofgate.evidence import EvidenceError, read_text, read_verifying_key
+from proofgate.exit_codes import EXIT_INVALID_EVIDENCE, EXIT_OK, fail
+from proofgate.receipts.bundle import Checkpoint, ContradictedError, read_checkpoint
+
+_NOTE = "text/plain;charset=utf-8"
+
+
+def add(command: Callable[..., argparse.ArgumentParser]) -> None:
+    """Adds the command; `command` makes one."""
+    parser = command(
+        "statement",
+        run,
+        "sign a verified checkpoint as a SCITT signed statement",
+        "Writes a COSE_Sign1 message (RFC 9943) with the checkpoint as its payload, for a "
+        "transparency service or any tool that reads COSE. The checkpoint is verified first. "
+        "The message has your signature; the ledger's own stays in the payload.",
+    )
+    parser.add_argument(
+        "checkpoint", type=Path, metavar="CHECKPOINT", help="the file with the signed checkpoint"
+    )
+    parser.add_argument(
+        "--key", required=True, metavar="VKEY", help="the verifying key of its ledger or auditor, or its file"
+    )
+    parser.add_argument(
+        "--signing-key", type=Path, required=True, metavar="FILE", help="the key that signs the statement"
+    )
+    parser.add_argument("--out", type=Path, metavar="FILE", help="the output file (default: CHECKPOINT.cose)")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Verifies a checkpoint, signs a statement of it, and says whose statement it is."""
+    vkey, key = read_verifying_key(options.key), NoteKey.read(options.signing_key)
+    try:
+        checkpoint = read_checkpoint(read_text(options.checkpoint), vkey)
+    except ContradictedError as error:
+        return fail(f"not verified: {error}", EXIT_INVALID_EVIDENCE)
+    own = is_own_key(key, vkey)
+    out = options.out or options.checkpoint.with_name(f"{options.checkpoint.name}.cose")
+    try:
+        out.write_bytes(of_checkpoint(checkpoint, key))
+    except OSError as error:
+        raise EvidenceError(f"{out} cannot be written: {error.strerror}") from None
+    print(f"wrote {out}")
+    held = vkey.split("+", 1)[0]
+    print(f"verified before: {checkpoint.origin} with {checkpoint.size} entries, under the key of {held}")
+    whose = f"a key of {held}" if own else f"not a key of {held}, whose own signature is in the payload"
+    print(f"signed by: {key.name} (key {key.id}), {whose}")
+    return EXIT_OK
+
+
+def of_checkpoint(checkpoint: Checkpoint, key: NoteKey) -> bytes:
+    """The statement of a verified checkpoint: the note is the payload, the log's origin the subject.
+
+    Raises EvidenceError.
+    """
+    return sign1(key, checkpoint.origin, {CONTENT_TYPE: _NOTE}, checkpoint.note.encode())
