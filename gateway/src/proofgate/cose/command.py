@@ -36,8 +36,8 @@ def wrong_arguments(options: argparse.Namespace) -> str | None:
     """Why the arguments do not go together; None when they do."""
     if options.format == "cose" and (options.key is None or options.signing_key is None):
         return (
-            "--format cose needs --key and --signing-key: the gateway's receipt is verified, and the COSE receipts"
-            " have the signature of that key"
+            "--format cose needs --key and --signing-key: the receipt is verified under one, and the COSE"
+            " receipts have the signature of the other"
         )
     if options.format == "json" and (options.key is not None or options.signing_key is not None):
         return "--key and --signing-key need --format cose; to verify a receipt, use proofgate verify"
