@@ -50,6 +50,14 @@ def test_the_auditor_is_told_its_sinks_as_it_reads_them() -> None:
     assert names == [OTLP["url"], SIEM["url"], plain["url"]]
 
 
+@pytest.mark.parametrize("name", ["OCSF", "CEF"])
+def test_a_sink_gets_the_format_that_it_is_said_to_read(name: str) -> None:
+    [place] = places({**SIEM, "format": name})
+    assert place == f"{SIEM['url']}?format={name.lower()}"
+    parse(place, "ledger")
+    assert places({**SIEM, "format": "Attributes"}) == [SIEM["url"]]
+
+
 def test_only_what_has_files_gets_a_volume_and_a_missing_one_keeps_no_auditor_from_starting() -> None:
     trusting = {**SIEM, "caConfigMapRef": {"name": "ca", "key": "root.pem"}}
     found = template(OTLP, trusting, {"url": "otlp+https://other.example.com"})

@@ -20,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="URL",
         help="send every verified exchange to otlp+https://HOST:PORT or otlp+http://HOST:PORT; can be "
         "repeated. Parameters after '?': ca, authorization (a file with the header's value), "
-        "plain=allow (for a target without TLS)",
+        "format (attributes, ocsf or cef), plain=allow (for a target without TLS)",
     )
     parser.add_argument(
         "--siem-patience",

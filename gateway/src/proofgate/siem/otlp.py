@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, ResourceLogs, ScopeL
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 
 from proofgate import __version__
+from proofgate.siem import cef, ocsf
 from proofgate.siem.events import Event
 from proofgate.siem.sink import SinkError, is_notable, read_secret
 from proofgate.telemetry import names
@@ -51,14 +52,25 @@ _ATTRIBUTES = {
     "proofgate.client_trace_id": "trace_id",
 }
 _NAME = "proofgate.exchange"
+#: How the body of a log record is written, by the format's name; another than these has attributes.
+_BODIES: dict[str, Callable[[Event], str]] = {"ocsf": ocsf.text, "cef": cef.text}
+ATTRIBUTES = "attributes"
+FORMATS = (ATTRIBUTES, *_BODIES)
 
 
 class Otlp:
     """A collector. One thread uses it."""
 
     def __init__(
-        self, name: str, url: str, ledger: str, authorities: Path | None, authorization: Path | None
+        self,
+        name: str,
+        url: str,
+        ledger: str,
+        authorities: Path | None,
+        authorization: Path | None,
+        form: str = ATTRIBUTES,
     ) -> None:
+        self._form = form
         self.name, self._url, self._authorization = name, f"{url.rstrip('/')}/v1/logs", authorization
         self._session = requests.Session()
         # Neither a proxy nor credentials of a netrc file: the arguments say all that is sent.
@@ -71,7 +83,7 @@ class Otlp:
         """See `Sink`."""
         scope = ScopeLogs(
             scope=InstrumentationScope(name="proofgate", version=__version__),
-            log_records=[record(event) for event in events],
+            log_records=[record(event, self._form) for event in events],
         )
         request = ExportLogsServiceRequest(
             resource_logs=[ResourceLogs(resource=self._resource, scope_logs=[scope])]
@@ -108,13 +120,12 @@ class Otlp:
             raise SinkError("siem_refused", f"it rejects {rejected} records")
 
 
-def record(event: Event) -> LogRecord:
-    """An event as a log record."""
-    told = {name: event.facts.get(fact) for name, fact in _ATTRIBUTES.items()}
-    endpoint = event.facts.get("endpoint")
-    if endpoint is not None:
-        told[names.ROUTE] = endpoint.rpartition(" ")[2]
-        told[names.OPERATION] = names.OPERATIONS.get(endpoint)
+def record(event: Event, form: str = ATTRIBUTES) -> LogRecord:
+    """An event as a log record in one of `FORMATS`."""
+    if form in _BODIES:
+        body, told = _BODIES[form](event), {}
+    else:
+        body, told = f"exchange {event.facts['id']}: {event.facts['outcome']}", _attributes(event)
     told |= {"proofgate.record.origin": event.origin, "proofgate.record.index": event.index}
     notable = is_notable(event)
     return LogRecord(
@@ -125,9 +136,18 @@ def record(event: Event) -> LogRecord:
         else SeverityNumber.SEVERITY_NUMBER_INFO,
         severity_text="WARN" if notable else "INFO",
         event_name=_NAME,
-        body=AnyValue(string_value=f"exchange {event.facts['id']}: {event.facts['outcome']}"),
+        body=AnyValue(string_value=body),
         attributes=_pairs(told),
     )
+
+
+def _attributes(event: Event) -> dict[str, Any]:
+    told = {name: event.facts.get(fact) for name, fact in _ATTRIBUTES.items()}
+    endpoint = event.facts.get("endpoint")
+    if endpoint is not None:
+        told[names.ROUTE] = endpoint.rpartition(" ")[2]
+        told[names.OPERATION] = names.OPERATIONS.get(endpoint)
+    return told
 
 
 def _pairs(told: dict[str, Any]) -> list[KeyValue]:

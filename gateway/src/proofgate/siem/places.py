@@ -10,7 +10,7 @@ from proofgate_schema.urls import is_loopback
 from proofgate.siem.sink import Sink
 
 _OTLP = {"otlp+https": "https", "otlp+http": "http"}
-_NAMES = {"ca", "authorization", "plain"}
+_NAMES = {"ca", "authorization", "format", "plain"}
 
 
 class PlaceError(ValueError):
@@ -38,7 +38,10 @@ def parse(text: str, ledger: str) -> Sink:
     if authorities is not None and not authorities.is_file():
         raise PlaceError(f"{name}: ca: {authorities} is no file")
     authorization = Path(options["authorization"]) if options.get("authorization") else None
-    from proofgate.siem.otlp import Otlp
+    from proofgate.siem.otlp import ATTRIBUTES, FORMATS, Otlp
 
+    form = options.get("format", ATTRIBUTES)
+    if form not in FORMATS:
+        raise PlaceError(f"{name}: format: expected one of {', '.join(FORMATS)}")
     base = f"{_OTLP[url.scheme]}://{url.netloc}{url.path}"
-    return Otlp(f"{name}{url.path}", base, ledger, authorities, authorization)
+    return Otlp(f"{name}{url.path}", base, ledger, authorities, authorization, form)

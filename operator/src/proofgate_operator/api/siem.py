@@ -1,6 +1,6 @@
 """The part of the spec that says where the auditor sends every exchange that it has verified."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from proofgate_schema.urls import PORT
 from pydantic import Field
@@ -34,6 +34,8 @@ class Sink(Section):
 
     url: Annotated[str, Field(max_length=512, pattern=_URL)]
     """otlp+https://HOST[:PORT][/PATH], or otlp+http without TLS. Unique."""
+    format: Literal["Attributes", "OCSF", "CEF"] = "Attributes"
+    """What a log record has: Attributes of OpenTelemetry, or as its body a line of OCSF 1.9 or of CEF."""
     authorization_secret_ref: SecretKeyRef | None = None
     """The value of the header field Authorization, in a Secret. A change is used within a minute or
     two."""

@@ -30,6 +30,7 @@ def options(sinks: tuple[Sink, ...]) -> Iterator[str]:
                 else {}
             ),
             **({"ca": f"{_folder(number)}/{CA_FILE}"} if outlets.has_authorities(sink) else {}),
+            **({"format": sink.format.lower()} if sink.format != "Attributes" else {}),
             **({"plain": "allow"} if sink.allow_plain else {}),
         }
         yield from ("--siem", sink.url + (f"?{urlencode(told, safe='/')}" if told else ""))

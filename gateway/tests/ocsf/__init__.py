@@ -1,0 +1,1 @@
+"""The published schema of OCSF, and the check of events against it."""
