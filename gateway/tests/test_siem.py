@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import ssl
 import threading
 from collections.abc import Iterator, Sequence
@@ -17,6 +18,7 @@ from certificates import write_identity
 from conftest import eventually, refusing_port
 from failures import failure
 from index_ledger import FIRST, NOON, SECOND, Log, bring_up, own_id, rows
+from ocsf.validate import problems
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import (
     ExportLogsServiceRequest,
     ExportLogsServiceResponse,
@@ -108,6 +110,21 @@ def test_each_exchange_is_told_once_it_has_ended_with_what_an_index_has_of_it(
     assert {event.facts["id"]: event.facts for event in sink.events} == indexed
     assert len(sink.events) == len(indexed)
     assert len({(event.origin, event.index) for event in sink.events}) == len(indexed)
+
+
+def test_every_exchange_of_a_ledger_is_valid_in_other_formats(ledger: Path, tmp_path: Path) -> None:
+    with collector() as (url, seen):
+        stream_to(parse(f"{url}?format=ocsf", "ledger"), tmp_path / "state").send(accepted(ledger))
+    bodies = [
+        record.body.string_value
+        for request in seen.requests
+        for record in request.resource_logs[0].scope_logs[0].log_records
+    ]
+    assert len(bodies) == 14
+    found = list(map(json.loads, bodies))
+    assert [problem for event in found for problem in problems(event)] == []
+    assert len({event["metadata"]["uid"] for event in found}) == 14
+    assert {event["metadata"].get("tenant_uid") for event in found} == {"acme", "globex", None}
 
 
 @pytest.mark.parametrize("takes", range(8))
