@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from openai import OpenAI, RateLimitError
 from proofgate import _core
+from proofgate.limit_kinds import LIMIT_KINDS
 
 from e2e.local_gateway import KEYS, MODEL, LocalGateway, local_gateway, not_over_midnight
 from e2e.programs import PATIENCE, wait_until
@@ -101,8 +102,7 @@ def test_how_much_of_its_limits_each_tenant_has_used_is_told_with_the_token(fold
             return json.loads(gateway.admin_text("/tenants/limits", token=gateway.admin_token))
 
         def used() -> dict[str, Any]:
-            money = ("nanodollars_per_day", "nanodollars_per_month")
-            no_limit = dict.fromkeys(("tokens_per_minute", "concurrency", *money))
+            no_limit = dict.fromkeys(kind.field for kind in LIMIT_KINDS)
             tokens = {"used": charged(gateway), "limit": 100_000}
             of_acme = {"requests_per_minute": {"used": 2, "limit": 4}, "tokens_per_day": tokens}
             tenants = [{"tenant": "acme", **no_limit, **of_acme}]

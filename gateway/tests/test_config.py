@@ -19,13 +19,9 @@ from proofgate import _core
 from proofgate.config import InvalidConfigError, Problem, load
 from proofgate.config.document import parse_document
 from proofgate.config.settings import Provider, Settings
+from proofgate.limit_kinds import LIMIT_KINDS
 
-NO_QUOTA = dict.fromkeys(
-    (
-        *("requests_per_minute", "tokens_per_minute", "tokens_per_day", "concurrency"),
-        *("nanodollars_per_day", "nanodollars_per_month"),
-    )
-)
+NO_QUOTA = dict.fromkeys(kind.field for kind in LIMIT_KINDS)
 
 
 def load_problems(directory: ConfigDirectory) -> tuple[Problem, ...]:

@@ -12,6 +12,7 @@ from conftest import ACME_HASH, ConfigDirectory
 from proofgate import _core
 from proofgate.config import load
 from proofgate.config.key_digests import KeyDigest
+from proofgate.limit_kinds import LIMIT_KINDS
 
 GLOBEX_HASH = _core.hash_api_key("globex-key")
 NEW_YEAR = 1798675200  # 2026-12-31T00:00:00Z
@@ -104,13 +105,11 @@ def test_quotas_and_endpoints_reach_the_core(config_directory: ConfigDirectory) 
         "    endpoints: [ChatCompletions]",
     )
     tenant = config_directory.core()["tenants"][0]
-    assert tenant["limits"] == {
+    assert tenant["limits"] == dict.fromkeys(kind.field for kind in LIMIT_KINDS) | {
         "requests_per_minute": 600,
         "tokens_per_minute": 100000,
         "tokens_per_day": 2000000,
         "concurrency": 64,
-        "nanodollars_per_day": None,
-        "nanodollars_per_month": None,
     }
     assert tenant["key_limits"]["requests_per_minute"] == 60
     assert tenant["key_limits"]["concurrency"] is None

@@ -7,6 +7,7 @@ import json
 from conftest import ConfigDirectory
 
 from proofgate.config import load
+from proofgate.limit_kinds import LIMIT_KINDS
 
 
 def test_what_a_namespace_shares_reaches_the_core(config_directory: ConfigDirectory) -> None:
@@ -14,7 +15,7 @@ def test_what_a_namespace_shares_reaches_the_core(config_directory: ConfigDirect
     config_directory.append(f"plans: [{{name: gold, {shared}}}, {{name: basic}}]\n")
     gold, basic = json.loads(load(config_directory.file).to_core_json(0))["plans"]
     assert gold["namespace_limits"] == {
-        **dict.fromkeys(("tokens_per_minute", "tokens_per_day", "concurrency", "nanodollars_per_month")),
+        **dict.fromkeys(kind.field for kind in LIMIT_KINDS),
         "requests_per_minute": 60,
         "nanodollars_per_day": 2_500_000_000,
     }

@@ -125,8 +125,8 @@ class Worker:
 
     def limit_use(self, most: int) -> str:
         """How much of its limits each tenant has used, about a second late, as JSON: `{"tenants": [{"tenant",
-        "requests_per_minute": {"used", "limit"} or null, "tokens_per_minute", "tokens_per_day",
-        "concurrency"}], "more": <tenants left out>}`, with at most `most` tenants, those that have used most.
+        <field of each of limit_kinds>: {"used", "limit"} or null}], "more": <tenants left out>}`, with at
+        most `most` tenants, those that have used most.
         """
 
     def metrics(self) -> str:
@@ -248,6 +248,19 @@ def config_fields() -> list[str]:
 
     `providers[].timeouts.connect_ms` is a field, `ledger.durability=synced` a word; `[]` stands for the
     elements of a list.
+    """
+
+def limit_kinds() -> list[
+    tuple[
+        str,
+        str,
+        str,
+        Literal["requests", "tokens", "concurrency", "money"],
+        Literal["minute", "day", "month", "now"],
+    ]
+]:
+    """Each kind of limit: name in the schema, field in the worker's configuration, code of a refusal, what it
+    counts, and in which time. In the order in which they are reported.
     """
 
 def model_constraints(model: str) -> str:

@@ -6,7 +6,6 @@ import argparse
 import json
 import sys
 from collections.abc import Callable
-from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -67,7 +66,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _cluster(options: argparse.Namespace) -> int:
-    from proofgate.status import text
+    from proofgate.status import seen, text
     from proofgate.status.cluster import gateways
     from proofgate.status.limits import with_limits
 
@@ -80,7 +79,7 @@ def _cluster(options: argparse.Namespace) -> int:
     if options.token_file:
         found = [with_limits(gateway, options.token_file, options.context) for gateway in found]
     if options.output == "json":
-        print(json.dumps({"gateways": [asdict(gateway) for gateway in found]}, indent=2))
+        print(json.dumps({"gateways": [seen.as_json(gateway) for gateway in found]}, indent=2))
     else:
         now = datetime.now(UTC)
         sys.stdout.write("\n\n".join(text.of_gateway(gateway, now) for gateway in found))
@@ -88,12 +87,12 @@ def _cluster(options: argparse.Namespace) -> int:
 
 
 def _worker(options: argparse.Namespace) -> int:
-    from proofgate.status import text
+    from proofgate.status import seen, text
     from proofgate.status.worker import ask_worker
 
     worker = ask_worker(options.admin, options.token_file)
     as_json = options.output == "json"
     sys.stdout.write(
-        f"{json.dumps({'worker': asdict(worker)}, indent=2)}\n" if as_json else text.of_worker(worker)
+        f"{json.dumps({'worker': seen.as_json(worker)}, indent=2)}\n" if as_json else text.of_worker(worker)
     )
     return EXIT_OK if worker.is_well else EXIT_FAILED

@@ -89,6 +89,11 @@ class Quota(Section):
     dollars_per_month: Dollars | None = None
     """The same, in a UTC month."""
 
+    @property
+    def has_budget(self) -> bool:
+        """Whether money is limited: amounts are text, all else is counted in whole numbers."""
+        return any(isinstance(limit, str) for _, limit in self)
+
 
 class ModelBudget(Section):
     """What may be spent on one model; what is absent is not limited."""

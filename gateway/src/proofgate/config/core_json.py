@@ -16,6 +16,7 @@ from proofgate_schema.timeouts import ProviderTimeouts, Timeouts
 from proofgate.config.access import Plan
 from proofgate.config.auth import is_signed, takes_access_token
 from proofgate.config.prices import DefaultPrice, default_prices_of, nanodollars, price_documents
+from proofgate.limit_kinds import LIMIT_KINDS
 
 if TYPE_CHECKING:
     from proofgate_schema.analysis import Analysis
@@ -330,7 +331,7 @@ def _terms(plan: Terms, payloads: Payloads | None) -> Json:
         **({} if plan.guarded_tools is None else {"guarded_tools": _guarded_tools(plan.guarded_tools)}),
         "limits": _quota(plan.limits),
         "key_limits": _quota(plan.key_limits),
-        "model_budgets": [{"model": budget.model, **_budget(budget)} for budget in plan.model_budgets],
+        "model_budgets": [{"model": budget.model, **_quota(budget)} for budget in plan.model_budgets],
         "wait_ms": _milliseconds(plan.wait_seconds),
         "policy": tenant_policy_document(plan.policy),
         "policies": list(plan.policies),
@@ -439,21 +440,13 @@ def _rule(rule: Rule) -> Json:
     }
 
 
-def _quota(quota: Quota) -> Json:
+def _quota(quota: Quota | ModelBudget) -> Json:
+    """Every limit that a section has; null is none."""
+    kinds = [kind for kind in LIMIT_KINDS if kind.name in type(quota).model_fields]
+    limits = [(kind, getattr(quota, kind.name)) for kind in kinds]
     return {
-        "requests_per_minute": quota.requests_per_minute,
-        "tokens_per_minute": quota.tokens_per_minute,
-        "tokens_per_day": quota.tokens_per_day,
-        "concurrency": quota.concurrency,
-        **_budget(quota),
-    }
-
-
-def _budget(budget: Quota | ModelBudget) -> Json:
-    told = {"day": budget.dollars_per_day, "month": budget.dollars_per_month}
-    return {
-        f"nanodollars_per_{span}": None if dollars is None else nanodollars(dollars)
-        for span, dollars in told.items()
+        kind.field: nanodollars(limit) if kind.is_money and limit is not None else limit
+        for kind, limit in limits
     }
 
 

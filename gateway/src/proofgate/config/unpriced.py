@@ -47,7 +47,7 @@ def _counted(settings: Settings, plan: Plan | Tenant) -> set[str]:
     quotas = [plan.limits, plan.key_limits]
     if isinstance(plan, Plan):
         quotas.append(plan.namespace_limits)
-    if any(quota.dollars_per_day or quota.dollars_per_month for quota in quotas):
+    if any(quota.has_budget for quota in quotas):
         return set(plan.models if plan.models is not None else (model.name for model in settings.models))
     return {budget.model for budget in plan.model_budgets}
 

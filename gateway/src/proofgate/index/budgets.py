@@ -21,6 +21,7 @@ from proofgate.index.filter import Filter
 from proofgate.index.query import Questions
 from proofgate.index.schema import time_text
 from proofgate.index.used import used_by_model
+from proofgate.limit_kinds import LIMIT_KINDS
 
 #: Tenants that one answer tells: it is put together in memory, which is the auditor's too.
 MOST_TENANTS = 1000
@@ -29,10 +30,7 @@ _MOST_NAMES = 20_000
 _MICROSECONDS = 1_000_000
 _DAY_MICROSECONDS = 86_400 * _MICROSECONDS
 _SPANS = ("day", "month")
-_QUOTA = (
-    *("requests_per_minute", "tokens_per_minute", "tokens_per_day", "concurrency"),
-    *("nanodollars_per_day", "nanodollars_per_month"),
-)
+_FIELDS = tuple(kind.field for kind in LIMIT_KINDS)
 _FIGURES = ("tokens", "cost_nanodollars", "unpriced", "open")
 
 
@@ -58,8 +56,8 @@ def budgets(
     `cost_nanodollars`, and how many ended without a known cost (`unpriced`) or not yet (`open`); `recorded`,
     the shard of the newest admission in these spans and its time; and `ring`: `at`, where on the ring a
     tenant stands, as a part of it, whose `shard` that is, and which one `affinity: Required` makes it.
-    Besides these the `shards` on the ring, the `windows`, and the `configuration` with a `code` where it is
-    not known.
+    Besides these the `limit_kinds` that members of limits have, the `shards` on the ring, the `windows`, and
+    the `configuration` with a `code` where it is not known.
 
     Raises IndexUnusableError.
     """
@@ -83,6 +81,9 @@ def budgets(
     return {
         "tenants": [told[name] for name in names[:MOST_TENANTS]],
         "left_out": max(0, len(names) - MOST_TENANTS),
+        "limit_kinds": [
+            {"field": kind.field, "quantity": kind.quantity, "period": kind.period} for kind in LIMIT_KINDS
+        ],
         "shards": shards,
         "windows": {
             span: {"since": time_text(begin), "until": time_text(end), "whole": is_whole}
@@ -170,7 +171,7 @@ def _tenant(name: str, **configured: Any) -> dict[str, Any]:
 
 def _quota(told: Any) -> dict[str, int]:
     told = told if isinstance(told, dict) else {}
-    return {name: told[name] for name in _QUOTA if type(told.get(name)) is int}
+    return {name: told[name] for name in _FIELDS if type(told.get(name)) is int}
 
 
 def _model_budgets(told: Any) -> list[dict[str, Any]]:
@@ -179,7 +180,8 @@ def _model_budgets(told: Any) -> list[dict[str, Any]]:
 
 
 def _limits_a_month(of: dict[str, Any]) -> bool:
-    return any("nanodollars_per_month" in quota for quota in (of["limits"], *of["model_budgets"]))
+    quotas = (of["limits"], *of["model_budgets"])
+    return any(kind.field in quota for kind in LIMIT_KINDS if kind.period == "month" for quota in quotas)
 
 
 def _windows(questions: Questions, now: int, spans: tuple[str, ...]) -> dict[str, tuple[int, int, bool]]:

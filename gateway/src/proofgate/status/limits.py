@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from proofgate.admin_client import AdminError, ask
+from proofgate.limit_kinds import LIMIT_KINDS
 from proofgate.status.cluster import ClusterError
 from proofgate.status.seen import Gateway, Limits, Shard, TenantLimits, Used
 
@@ -50,16 +51,10 @@ def from_answer(told: Mapping[str, Any]) -> Limits:
 
 
 def _limits(name: str, found: Mapping[str, Any]) -> TenantLimits:
-    return TenantLimits(
-        tenant=name,
-        requests_per_minute=_used(found["requests_per_minute"]),
-        tokens_per_minute=_used(found["tokens_per_minute"]),
-        tokens_per_day=_used(found["tokens_per_day"]),
-        concurrency=_used(found["concurrency"]),
-        # Workers of the release before tell none.
-        nanodollars_per_day=_used(found.get("nanodollars_per_day")),
-        nanodollars_per_month=_used(found.get("nanodollars_per_month")),
-    )
+    # Workers of the release before do not tell of limits that are new.
+    if not any(kind.field in found for kind in LIMIT_KINDS):
+        raise KeyError(name)
+    return TenantLimits(name, {kind.field: _used(found.get(kind.field)) for kind in LIMIT_KINDS})
 
 
 def _used(found: Mapping[str, Any] | None) -> Used | None:

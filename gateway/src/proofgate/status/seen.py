@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from proofgate.limit_kinds import LIMIT_KINDS
 
 
 @dataclass(frozen=True)
@@ -73,31 +77,22 @@ class Used:
 
 @dataclass(frozen=True)
 class TenantLimits:
-    """What a tenant has used of each of its limits; None where there is no such limit."""
+    """What a tenant has used of each of its limits, by their fields on the admin port; None where there is no
+    such limit."""
 
     tenant: str
-    requests_per_minute: Used | None
-    tokens_per_minute: Used | None
-    tokens_per_day: Used | None
-    concurrency: Used | None
-    nanodollars_per_day: Used | None = None
-    nanodollars_per_month: Used | None = None
-
-    @property
-    def counts(self) -> tuple[Used | None, ...]:
-        """Every limit but those of money, in the order in which they are shown."""
-        return (self.requests_per_minute, self.tokens_per_minute, self.tokens_per_day, self.concurrency)
+    limits: Mapping[str, Used | None]
 
     @property
     def budget(self) -> Used | None:
         """Of the budgets in money, the one of which the greater part is used."""
-        budgets = (self.nanodollars_per_day, self.nanodollars_per_month)
+        budgets = (self.limits[kind.field] for kind in LIMIT_KINDS if kind.is_money)
         return max(filter(None, budgets), key=lambda budget: budget.used / budget.limit, default=None)
 
     @property
     def part(self) -> float:
         """The greatest part of a limit that is used."""
-        return max((limit.used / limit.limit for limit in (*self.counts, self.budget) if limit), default=0.0)
+        return max((limit.used / limit.limit for limit in self.limits.values() if limit), default=0.0)
 
 
 @dataclass(frozen=True)
@@ -179,3 +174,15 @@ class Worker:
     def is_well(self) -> bool:
         """Whether it wants traffic."""
         return self.not_ready is None
+
+
+def as_json(seen: Gateway | Worker) -> dict[str, Any]:
+    """What is seen, as JSON has it: a tenant's limits are members beside its name."""
+    return asdict(seen, dict_factory=_members)
+
+
+def _members(fields: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(fields)
+    if "tenant" in found and "limits" in found:
+        found |= found.pop("limits")
+    return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
+from proofgate.limit_kinds import LIMIT_KINDS, LimitKind
 from proofgate.status.seen import Gateway, Key, Limits, Log, Tenant, Used, Worker
 
 #: Of thousands, a terminal shows so many; who has trouble is among the first.
@@ -12,7 +13,7 @@ TENANTS_SHOWN = 40
 _NOTHING = "-"
 _DIGEST_SHOWN = 8
 _SPANS = (("d", 86_400), ("h", 3600), ("m", 60))
-_LIMITS = ("LIMITS USED", "REQUESTS/MIN", "TOKENS/MIN", "TOKENS/DAY", "IN FLIGHT")
+_COUNTED = tuple(kind for kind in LIMIT_KINDS if not kind.is_money)
 _UNITS = (("T", 10**12), ("G", 10**9), ("M", 10**6), ("k", 10**3))
 _WRITTEN_OUT = 10_000
 
@@ -98,15 +99,23 @@ def _limits(limits: Limits | None) -> list[str]:
     known = sorted((*limits.tenants, *limits.namespaces), key=lambda one: (-one.part, one.tenant))
     shown = known[:TENANTS_SHOWN]
     hidden = len(known) - len(shown) + limits.more + limits.more_namespaces
-    rows = [(tenant.tenant, *map(_used, tenant.counts)) for tenant in shown]
-    heading: tuple[str, ...] = _LIMITS
+    # A terminal is not wide enough for limits that nobody shown has.
+    kinds = [kind for kind in _COUNTED if any(tenant.limits[kind.field] for tenant in shown)]
+    rows = [(tenant.tenant, *(_used(tenant.limits[kind.field]) for kind in kinds)) for tenant in shown]
+    heading: tuple[str, ...] = ("LIMITS USED", *map(_heading, kinds))
     if any(tenant.budget for tenant in shown):
         rows = [(*row, _part(tenant.budget)) for row, tenant in zip(rows, shown, strict=True)]
-        heading = (*_LIMITS, "BUDGET")
+        heading = (*heading, "BUDGET")
     return [
         *(_table(rows, heading) or ["no tenant has limits"]),
         *([f"and {hidden} more with lower use"] if hidden else []),
     ]
+
+
+def _heading(kind: LimitKind) -> str:
+    if kind.period == "now":
+        return "IN FLIGHT"
+    return f"{kind.quantity}/{'min' if kind.period == 'minute' else kind.period}".upper()
 
 
 def _used(limit: Used | None) -> str:

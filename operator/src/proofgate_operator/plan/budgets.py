@@ -58,7 +58,7 @@ def _terms(spec: GatewaySpec) -> Iterator[tuple[str, Terms]]:
 def _counted(spec: GatewaySpec, terms: Terms) -> set[str]:
     """Return the models whose cost a budget counts."""
     quotas = [quota for quota in (terms.limits, terms.key_limits, _shared(terms)) if quota is not None]
-    if any(quota.dollars_per_day or quota.dollars_per_month for quota in quotas):
+    if any(quota.has_budget for quota in quotas):
         return set(terms.models if terms.models is not None else (route.name for route in spec.models))
     return {budget.model for budget in terms.model_budgets}
 

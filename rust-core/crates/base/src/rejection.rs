@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use proofgate_auth::AuthError;
 use proofgate_dialect::Untranslatable;
-use proofgate_limits::{Exceeded, Limit};
+use proofgate_limits::Exceeded;
 use proofgate_multipart::MultipartError;
 use proofgate_policy::{Fault, Scope};
 use proofgate_providers::{BadBatch, BadRequest, Call, Dialect, Family, MessagePlace};
@@ -616,7 +616,7 @@ impl Rejection {
                 field.unwrap_or_default()
             ));
         }
-        let counts_tokens = !matches!(exceeded.limit, Limit::RequestsPerMinute | Limit::Concurrency);
+        let counts_tokens = exceeded.limit.counts_use();
         let Some(field) = answer_bound(call.dialect).filter(|_| counts_tokens && answer > 0) else {
             return rejection;
         };

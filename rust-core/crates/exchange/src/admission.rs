@@ -9,7 +9,7 @@ use proofgate_auth::{AuthError, Credential, Identity, Tenant};
 use proofgate_base::memory::{AT_ONCE, Buffer, Exhausted, MemoryReservation};
 use proofgate_base::rejection::Rejection;
 use proofgate_ledger::commitment::BodyDigest;
-use proofgate_limits::{CredentialId, Limit};
+use proofgate_limits::CredentialId;
 use proofgate_observe::metrics::{RequestOutcome, Series};
 use proofgate_observe::rejected_request::RejectedRequest;
 use proofgate_policy::Direction;
@@ -424,11 +424,9 @@ async fn admit<'c>(
     incoming.own_fields = reply.extra.len();
     incoming.span.lap_now(Stage::Limit);
     let grant = grant.map_err(|exceeded| {
-        let (answers, tools) = match exceeded.limit {
-            Limit::MoneyPerDay | Limit::MoneyPerMonth => {
-                (bounds.answers, asked.tools.as_deref().map(OfferedTools::bound))
-            }
-            _ => (demand::most_answer_tokens(call, model), None),
+        let (answers, tools) = match exceeded.limit.is_money() {
+            true => (bounds.answers, asked.tools.as_deref().map(OfferedTools::bound)),
+            false => (demand::most_answer_tokens(call, model), None),
         };
         let rejection = Rejection::over_limit(exceeded, call, answers, tools);
         Box::new(RejectedCall {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use proofgate_auth::{AuthError, Identity};
 use proofgate_base::rejection::Rejection;
-use proofgate_limits::{Counted, Limit, Report, dollars};
+use proofgate_limits::{Counted, Report, dollars};
 use serde::Serialize;
 
 use crate::admission::credential;
@@ -103,7 +103,7 @@ fn parts(counted: &[Counted]) -> Parts {
         true => Part::Money(standing(one, dollars)),
         false => Part::Count(standing(one, |count| count)),
     };
-    counted.iter().map(|one| (name(one.limit), part(one))).collect()
+    counted.iter().map(|one| (one.limit.name(), part(one))).collect()
 }
 
 fn standing<A>(one: &Counted, amount: impl Fn(u64) -> A) -> Standing<A> {
@@ -112,16 +112,5 @@ fn standing<A>(one: &Counted, amount: impl Fn(u64) -> A) -> Standing<A> {
         limit: one.value.map(&amount),
         remaining: one.value.map(|value| amount(value.saturating_sub(one.used))),
         resets_at: one.resets_at,
-    }
-}
-
-fn name(limit: Limit) -> &'static str {
-    match limit {
-        Limit::RequestsPerMinute => "requests_per_minute",
-        Limit::TokensPerMinute => "tokens_per_minute",
-        Limit::TokensPerDay => "tokens_per_day",
-        Limit::Concurrency => "concurrency",
-        Limit::MoneyPerDay => "dollars_per_day",
-        Limit::MoneyPerMonth => "dollars_per_month",
     }
 }

@@ -7,18 +7,19 @@
 //! tenant   length and bytes of its name, subjects: count, then each
 //! subject  0, or 1 and the 4 bytes of an API key, or 2 and the 16 bytes of who tokens are about, or 3 and length and bytes
 //!          of a model's name, or 4 and length and bytes of the name of a plan that a namespace shares; day, tokens and
-//!          nanodollars on it, month, nanodollars in it, in flight, seconds: count, then each; days that a clock has left: count, and unless that is 0 what counted when it came, then each
+//!          nanodollars on it, month, nanodollars in it, requests on the day, requests and tokens in the month, in flight, seconds: count, then each; days that a clock has left: count, and unless that is 0 what counted when it came, then each
 //! second   the first absolute, each other one as the distance to the one before; requests, tokens
-//! left     day, tokens and nanodollars on it, month, nanodollars in it
+//! left     day, tokens and nanodollars on it, month, nanodollars in it, requests on the day, requests and tokens in the month
 //! ```
 //!
 //! Fixed-width numbers are little-endian, except for the incarnation; all others are LEB128. Version 1, which knows no money,
 //! is written while there is none to tell, so that workers from before it can read it: a subject there has neither
 //! nanodollars nor a month. So is version 2, which knows nothing of what namespaces share, whose tenant is the
-//! namespace, and nothing of days that a clock has left.
+//! namespace, and nothing of days that a clock has left. Version 3 has
+//! no requests of a day, and neither requests nor tokens of a month.
 
 use proofgate_limits::{
-    CredentialId, HELD_SECONDS, Origin, Part, Periods, Second, Snapshot, Stepped, SubjectName, Usage,
+    Counts, CredentialId, HELD_SECONDS, Origin, Part, Periods, Second, Snapshot, Stepped, SubjectName, Usage,
 };
 use std::sync::Arc;
 
@@ -32,8 +33,10 @@ const MAGIC: [u8; 7] = *b"PGLIMIT";
 const WITHOUT_MONEY: u8 = 1;
 /// The version before namespaces shared anything.
 const WITHOUT_SHARES: u8 = 2;
-/// The newest version.
+/// The version before requests of a day, and requests and tokens of a month, were counted.
 const WITH_SHARES: u8 = 3;
+/// The newest version.
+const WITH_ALL_COUNTS: u8 = 4;
 /// Longest name of a tenant or a model in bytes that is believed.
 const MAX_NAME: usize = 4096;
 /// Most days that a clock has left which are believed.
@@ -71,13 +74,31 @@ fn version_of(snapshot: &Snapshot) -> u8 {
         .subjects
         .iter()
         .map(|(name, usage)| match (&name.part, usage) {
+            _ if periods(usage).any(has_late_counts) => WITH_ALL_COUNTS,
             _ if usage.stepped.is_some() => WITH_SHARES,
             (Part::Shared(_), _) => WITH_SHARES,
             (Part::Model(_), _) => WITHOUT_SHARES,
-            (_, usage) if usage.day_cost > 0 || usage.month_cost > 0 => WITHOUT_SHARES,
+            (_, usage) if usage.periods.of_day.cost > 0 || usage.periods.of_month.cost > 0 => WITHOUT_SHARES,
             _ => WITHOUT_MONEY,
         });
     versions.max().unwrap_or(WITHOUT_MONEY)
+}
+
+/// All days and months of which a usage has counts.
+fn periods(usage: &Usage) -> impl Iterator<Item = &Periods> {
+    let stepped = usage.stepped.iter();
+    let left = stepped.flat_map(|stepped| std::iter::once(&stepped.base).chain(&stepped.left));
+    std::iter::once(&usage.periods).chain(left)
+}
+
+/// Whether there is anything that versions before 4 do not know.
+fn has_late_counts(periods: &Periods) -> bool {
+    late_counts(periods) != [0; 3]
+}
+
+fn late_counts(periods: &Periods) -> [u64; 3] {
+    let Counts { requests, tokens, .. } = periods.of_month;
+    [periods.of_day.requests, requests, tokens]
 }
 
 /// The body that follows a header.
@@ -98,7 +119,7 @@ pub(crate) fn decode_header(header: &[u8; HEADER]) -> Result<Body, Damage> {
     if crc32c::crc32c(&header[..28]) != u32_at(28) {
         return Err("the header's checksum does not match");
     }
-    if !(WITHOUT_MONEY..=WITH_SHARES).contains(&header[7]) {
+    if !(WITHOUT_MONEY..=WITH_ALL_COUNTS).contains(&header[7]) {
         return Err("its version is not supported");
     }
     let length = u64::from(u32_at(8)) | u64::from(u32_at(12)) << 32;
@@ -180,13 +201,7 @@ fn put_subject(out: &mut Vec<u8>, part: &Part, usage: &Usage, version: u8) {
             out.extend_from_slice(key.as_bytes());
         }
     }
-    put(out, usage.day);
-    put(out, usage.day_tokens);
-    if version > WITHOUT_MONEY {
-        put(out, usage.day_cost);
-        put(out, usage.month);
-        put(out, usage.month_cost);
-    }
+    put_periods(out, &usage.periods, version);
     put(out, usage.in_flight);
     put(out, usage.seconds.len() as u64);
     let mut before = 0;
@@ -197,22 +212,31 @@ fn put_subject(out: &mut Vec<u8>, part: &Part, usage: &Usage, version: u8) {
         before = held.second;
     }
     if version >= WITH_SHARES {
-        put_stepped(out, usage.stepped.as_deref());
+        put_stepped(out, usage.stepped.as_deref(), version);
     }
 }
 
-fn put_stepped(out: &mut Vec<u8>, stepped: Option<&Stepped>) {
+fn put_periods(out: &mut Vec<u8>, periods: &Periods, version: u8) {
+    put(out, periods.day);
+    put(out, periods.of_day.tokens);
+    if version > WITHOUT_MONEY {
+        put(out, periods.of_day.cost);
+        put(out, periods.month);
+        put(out, periods.of_month.cost);
+    }
+    if version >= WITH_ALL_COUNTS {
+        late_counts(periods).map(|count| put(out, count));
+    }
+}
+
+fn put_stepped(out: &mut Vec<u8>, stepped: Option<&Stepped>, version: u8) {
     let Some(stepped) = stepped.filter(|stepped| !stepped.left.is_empty()) else {
         put(out, 0);
         return;
     };
     put(out, stepped.left.len() as u64);
     for periods in std::iter::once(&stepped.base).chain(&stepped.left) {
-        put(out, periods.day);
-        put(out, periods.day_tokens);
-        put(out, periods.day_cost);
-        put(out, periods.month);
-        put(out, periods.month_cost);
+        put_periods(out, periods, version);
     }
 }
 
@@ -314,11 +338,7 @@ impl<'b> Reader<'b> {
     }
 
     fn usage(&mut self) -> Result<Usage, Damage> {
-        let (day, day_tokens) = (self.number()?, self.number()?);
-        let [day_cost, month, month_cost] = match self.version > WITHOUT_MONEY {
-            true => [self.number()?, self.number()?, self.number()?],
-            false => [0; 3],
-        };
+        let periods = self.periods()?;
         let in_flight = self.number()?;
         let count = self.count(3)?;
         if count as u64 > HELD_SECONDS {
@@ -347,11 +367,7 @@ impl<'b> Reader<'b> {
             false => None,
         };
         Ok(Usage {
-            day,
-            day_tokens,
-            day_cost,
-            month,
-            month_cost,
+            periods,
             in_flight,
             seconds,
             stepped,
@@ -372,13 +388,29 @@ impl<'b> Reader<'b> {
     }
 
     fn periods(&mut self) -> Result<Periods, Damage> {
+        let (mut of_day, mut of_month) = (Counts::NONE, Counts::NONE);
+        let (day, mut month) = (self.number()?, 0);
+        of_day.tokens = self.number()?;
+        if self.version > WITHOUT_MONEY {
+            [of_day.cost, month, of_month.cost] = self.numbers()?;
+        }
+        if self.version >= WITH_ALL_COUNTS {
+            [of_day.requests, of_month.requests, of_month.tokens] = self.numbers()?;
+        }
         Ok(Periods {
-            day: self.number()?,
-            day_tokens: self.number()?,
-            day_cost: self.number()?,
-            month: self.number()?,
-            month_cost: self.number()?,
+            day,
+            of_day,
+            month,
+            of_month,
         })
+    }
+
+    fn numbers<const N: usize>(&mut self) -> Result<[u64; N], Damage> {
+        let mut numbers = [0; N];
+        for number in &mut numbers {
+            *number = self.number()?;
+        }
+        Ok(numbers)
     }
 }
 
@@ -405,8 +437,14 @@ mod tests {
         let snapshots = decode_body(&body, told(&body, WITHOUT_MONEY)).unwrap();
         let usage = snapshots[0].subjects.values().next().unwrap();
         let expected = Usage {
-            day: 7,
-            day_tokens: 8,
+            periods: Periods {
+                day: 7,
+                of_day: Counts {
+                    tokens: 8,
+                    ..Counts::NONE
+                },
+                ..Periods::default()
+            },
             in_flight: 9,
             seconds: vec![Second {
                 second: 10,
@@ -421,6 +459,45 @@ mod tests {
         assert_eq!((written[7], &written[HEADER..]), (WITHOUT_MONEY, &body[..]));
     }
 
+    fn of_a_day(of_day: Counts) -> Usage {
+        Usage {
+            periods: Periods {
+                day: 7,
+                of_day,
+                ..Periods::default()
+            },
+            ..Usage::default()
+        }
+    }
+
+    #[test]
+    fn requests_of_a_day_are_written_where_there_are_any() {
+        let mut snapshot = Snapshot::empty(Origin {
+            shard: 0,
+            incarnation: 0,
+        });
+        for (requests, version) in [(0, WITHOUT_MONEY), (8, WITH_ALL_COUNTS)] {
+            let name = SubjectName {
+                tenant: "a".into(),
+                part: Part::Whole,
+            };
+            let counts = Counts {
+                requests,
+                tokens: 1,
+                cost: 0,
+            };
+            snapshot.subjects.insert(name, of_a_day(counts));
+            let mut written = Vec::new();
+            encode(1, std::iter::once(&snapshot), &mut written);
+            assert_eq!(written[7], version);
+            let body = &written[HEADER..];
+            assert_eq!(
+                decode_body(body, told(body, version)).unwrap(),
+                [snapshot.clone()]
+            );
+        }
+    }
+
     #[test]
     fn where_no_namespace_shares_anything_a_file_is_one_that_workers_from_before_it_read() {
         let mut snapshot = Snapshot::empty(Origin {
@@ -431,11 +508,10 @@ mod tests {
             tenant: "a".into(),
             part,
         };
-        let usage = Usage {
-            day: 7,
-            day_cost: 8,
-            ..Usage::default()
-        };
+        let usage = of_a_day(Counts {
+            cost: 8,
+            ..Counts::NONE
+        });
         for (part, version) in [
             (Part::Whole, WITHOUT_SHARES),
             (Part::Model("m".into()), WITHOUT_SHARES),
@@ -453,41 +529,40 @@ mod tests {
     }
 
     fn periods() -> impl Strategy<Value = Periods> {
-        any::<[u64; 5]>().prop_map(|[day, day_tokens, day_cost, month, month_cost]| Periods {
+        let counts = || {
+            any::<[u64; 3]>().prop_map(|[requests, tokens, cost]| Counts {
+                requests,
+                tokens,
+                cost,
+            })
+        };
+        (any::<[u64; 2]>(), counts(), counts()).prop_map(|([day, month], of_day, of_month)| Periods {
             day,
-            day_tokens,
-            day_cost,
+            of_day,
             month,
-            month_cost,
+            of_month,
         })
     }
 
     fn usage() -> impl Strategy<Value = Usage> {
         let seconds = prop::collection::btree_map(0..1u64 << 40, (any::<u32>(), any::<u64>()), 0..61);
-        let money = (any::<u64>(), any::<u64>(), any::<u64>());
         let stepped = prop::collection::vec(periods(), 0..4);
-        (any::<u64>(), any::<u64>(), money, any::<u64>(), seconds, stepped).prop_map(
-            |(day, day_tokens, (day_cost, month, month_cost), in_flight, seconds, left)| Usage {
-                stepped: left
-                    .first()
-                    .copied()
-                    .map(|base| Box::new(Stepped::new(left, base))),
-                day,
-                day_tokens,
-                day_cost,
-                month,
-                month_cost,
-                in_flight,
-                seconds: seconds
-                    .into_iter()
-                    .map(|(second, (requests, tokens))| Second {
-                        second,
-                        requests,
-                        tokens,
-                    })
-                    .collect(),
-            },
-        )
+        (periods(), any::<u64>(), seconds, stepped).prop_map(|(periods, in_flight, seconds, left)| Usage {
+            stepped: left
+                .first()
+                .copied()
+                .map(|base| Box::new(Stepped::new(left, base))),
+            periods,
+            in_flight,
+            seconds: seconds
+                .into_iter()
+                .map(|(second, (requests, tokens))| Second {
+                    second,
+                    requests,
+                    tokens,
+                })
+                .collect(),
+        })
     }
 
     fn snapshot() -> impl Strategy<Value = Snapshot> {
@@ -541,19 +616,19 @@ mod tests {
                 let at = at.index(body.len());
                 body[at] = byte;
             }
-            let _ = decode_body(&body, told(&body, WITH_SHARES));
+            let _ = decode_body(&body, told(&body, WITH_ALL_COUNTS));
             body.truncate(cut.index(body.len() + 1));
-            let _ = decode_body(&body, told(&body, WITH_SHARES));
+            let _ = decode_body(&body, told(&body, WITH_ALL_COUNTS));
         }
     }
 
     #[test]
     fn a_count_that_cannot_be_is_refused_before_anything_is_allocated() {
         let body = [0xff, 0xff, 0xff, 0xff, 0x7f];
-        assert_eq!(decode_body(&body, told(&body, WITH_SHARES)), Err(SHORT));
+        assert_eq!(decode_body(&body, told(&body, WITH_ALL_COUNTS)), Err(SHORT));
         let body = [0xff; 11];
         assert_eq!(
-            decode_body(&body, told(&body, WITH_SHARES)),
+            decode_body(&body, told(&body, WITH_ALL_COUNTS)),
             Err("a number is too large")
         );
     }

@@ -3,7 +3,7 @@
 
 mod support;
 
-use proofgate_limits::{AdmittedReservation, Limit, Part, Replay, SubjectName, Totals};
+use proofgate_limits::{AdmittedReservation, Counts, Limit, Part, Replay, SubjectName, Totals};
 use proofgate_wal::simulated::SimulatedDisk;
 use support::{KEY, SECOND, START, file, start};
 
@@ -63,17 +63,22 @@ fn a_store_tells_what_all_workers_have_used_of_a_tenants_limits_while_it_counts(
     };
     let used = |after: u64| one.store.totals(START + after * SECOND)[&acme];
     let all = Totals {
-        requests: 2,
-        tokens: 500,
-        day_tokens: 500,
+        minute: Counts {
+            requests: 2,
+            tokens: 500,
+            cost: 0,
+        },
+        day: Counts {
+            tokens: 500,
+            ..used(0).day
+        },
         in_flight: 1,
         ..Totals::default()
     };
     assert_eq!(used(0), all);
     assert_eq!(used(60), all, "61 seconds are held");
     let of_the_day = Totals {
-        requests: 0,
-        tokens: 0,
+        minute: Counts::NONE,
         ..all
     };
     assert_eq!(used(61), of_the_day);

@@ -1,46 +1,9 @@
-//! What is configured: limits, and the names of those they are for.
+//! What is configured besides limits: budgets of models, and the names of those whose limits they are.
 
+use crate::kinds::{Limit, Limits};
 use serde::Deserialize;
 use std::fmt;
 use std::num::NonZeroU64;
-
-/// What one tenant, or one API key, may use. `None` is no limit; a limit is at least 1.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Limits {
-    /// Requests admitted in any 60 seconds.
-    pub requests_per_minute: Option<NonZeroU64>,
-    /// Tokens of prompts and answers in any 60 seconds.
-    pub tokens_per_minute: Option<NonZeroU64>,
-    /// Tokens of prompts and answers on one UTC day.
-    pub tokens_per_day: Option<NonZeroU64>,
-    /// Requests admitted and not ended.
-    pub concurrency: Option<NonZeroU64>,
-    /// What exchanges cost on one UTC day, in nanodollars (10⁻⁹ USD).
-    pub nanodollars_per_day: Option<NonZeroU64>,
-    /// What they cost in one UTC month.
-    pub nanodollars_per_month: Option<NonZeroU64>,
-}
-
-impl Limits {
-    /// Whether nothing is limited.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        *self == Self::default()
-    }
-
-    /// Whether tokens or money are limited.
-    #[must_use]
-    pub fn counts_use(&self) -> bool {
-        self.tokens_per_minute.is_some() || self.tokens_per_day.is_some() || self.has_budget()
-    }
-
-    /// Whether money is limited.
-    #[must_use]
-    pub fn has_budget(&self) -> bool {
-        self.nanodollars_per_day.is_some() || self.nanodollars_per_month.is_some()
-    }
-}
 
 /// What a tenant may spend on one model, with all of its keys together; `None` is no limit.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -165,48 +128,37 @@ impl fmt::Debug for CredentialId {
 
 /// Limits in the form in which they are compared: no limit is the largest number.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Ceilings {
-    pub(crate) requests: u64,
-    pub(crate) tokens: u64,
-    pub(crate) day_tokens: u64,
-    pub(crate) in_flight: u64,
-    /// Nanodollars.
-    pub(crate) day_cost: u64,
-    /// Nanodollars.
-    pub(crate) month_cost: u64,
-}
+pub(crate) struct Ceilings([u64; Limit::COUNT]);
 
 impl Ceilings {
-    pub(crate) const NONE: Self = Self {
-        requests: u64::MAX,
-        tokens: u64::MAX,
-        day_tokens: u64::MAX,
-        in_flight: u64::MAX,
-        day_cost: u64::MAX,
-        month_cost: u64::MAX,
-    };
+    pub(crate) const NONE: Self = Self([u64::MAX; Limit::COUNT]);
+
+    /// One of them, in its unit.
+    #[inline]
+    pub(crate) fn get(&self, limit: Limit) -> u64 {
+        self.0[limit as usize]
+    }
+
+    /// The limits that there are, with their values.
+    pub(crate) fn set(&self) -> impl Iterator<Item = (Limit, u64)> + use<> {
+        let all = Limit::ALL.into_iter().zip(self.0);
+        all.filter(|(_, value)| *value != u64::MAX)
+    }
 }
 
 impl From<&Limits> for Ceilings {
     fn from(limits: &Limits) -> Self {
-        Self {
-            requests: ceiling(limits.requests_per_minute),
-            tokens: ceiling(limits.tokens_per_minute),
-            day_tokens: ceiling(limits.tokens_per_day),
-            in_flight: ceiling(limits.concurrency),
-            day_cost: ceiling(limits.nanodollars_per_day),
-            month_cost: ceiling(limits.nanodollars_per_month),
-        }
+        Self(Limit::ALL.map(|limit| ceiling(limits.get(limit))))
     }
 }
 
 impl From<&ModelBudget> for Ceilings {
     fn from(budget: &ModelBudget) -> Self {
-        Self {
-            day_cost: ceiling(budget.nanodollars_per_day),
-            month_cost: ceiling(budget.nanodollars_per_month),
-            ..Self::NONE
-        }
+        Self::from(&Limits {
+            nanodollars_per_day: budget.nanodollars_per_day,
+            nanodollars_per_month: budget.nanodollars_per_month,
+            ..Limits::default()
+        })
     }
 }
 

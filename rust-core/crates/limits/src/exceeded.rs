@@ -1,54 +1,9 @@
 //! Why a request is not admitted.
 
+use crate::kinds::Limit;
 use std::error::Error;
 use std::fmt;
 use std::time::Duration;
-
-/// One of the things that are limited.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Limit {
-    /// Requests admitted in any 60 seconds.
-    RequestsPerMinute,
-    /// Tokens in any 60 seconds.
-    TokensPerMinute,
-    /// Tokens on one UTC day.
-    TokensPerDay,
-    /// Requests admitted and not ended.
-    Concurrency,
-    /// Nanodollars on one UTC day.
-    MoneyPerDay,
-    /// Nanodollars in one UTC month.
-    MoneyPerMonth,
-}
-
-impl Limit {
-    /// Every limit, in the order in which they are told.
-    pub const ALL: [Self; 6] = [
-        Self::RequestsPerMinute,
-        Self::TokensPerMinute,
-        Self::TokensPerDay,
-        Self::Concurrency,
-        Self::MoneyPerDay,
-        Self::MoneyPerMonth,
-    ];
-
-    /// Whether it is counted in nanodollars.
-    #[must_use]
-    pub fn is_money(self) -> bool {
-        matches!(self, Self::MoneyPerDay | Self::MoneyPerMonth)
-    }
-
-    fn noun(self) -> &'static str {
-        match self {
-            Self::RequestsPerMinute => "requests per minute",
-            Self::TokensPerMinute => "tokens per minute",
-            Self::TokensPerDay => "tokens per day",
-            Self::Concurrency => "concurrent requests",
-            Self::MoneyPerDay => "dollars per day",
-            Self::MoneyPerMonth => "dollars per month",
-        }
-    }
-}
 
 /// Whose limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,14 +51,9 @@ impl Exceeded {
     /// Stable machine code.
     #[must_use]
     pub fn code(&self) -> &'static str {
-        match (self.retry_after, self.limit) {
-            (None, _) => "request_exceeds_limit",
-            (_, Limit::RequestsPerMinute) => "requests_per_minute_exceeded",
-            (_, Limit::TokensPerMinute) => "tokens_per_minute_exceeded",
-            (_, Limit::TokensPerDay) => "tokens_per_day_exceeded",
-            (_, Limit::Concurrency) => "concurrency_exceeded",
-            (_, Limit::MoneyPerDay) => "dollars_per_day_exceeded",
-            (_, Limit::MoneyPerMonth) => "dollars_per_month_exceeded",
+        match self.retry_after {
+            None => "request_exceeds_limit",
+            Some(_) => self.limit.kind().code,
         }
     }
 

@@ -1,5 +1,6 @@
 //! What all other origins have consumed.
 
+use crate::counts::Periods;
 use crate::moment::Moment;
 use crate::snapshot::{Origin, Snapshot};
 use crate::subject::Totals;
@@ -143,8 +144,7 @@ impl Foreign {
         let second = now / MICROS;
         let now = Moment::of_second(second);
         let mut sum = Usage {
-            day: now.day,
-            month: now.month,
+            periods: Periods::begun(now),
             ..Usage::default()
         };
         let mut seconds: BTreeMap<u64, Second> = BTreeMap::new();
@@ -153,9 +153,8 @@ impl Foreign {
                 continue;
             };
             let counts = usage.counting(now);
-            sum.day_tokens = sum.day_tokens.saturating_add(counts.day_tokens);
-            sum.day_cost = sum.day_cost.saturating_add(counts.day_cost);
-            sum.month_cost = sum.month_cost.saturating_add(counts.month_cost);
+            sum.periods.of_day = sum.periods.of_day.plus(counts.of_day);
+            sum.periods.of_month = sum.periods.of_month.plus(counts.of_month);
             if held.fresh {
                 sum.in_flight = sum.in_flight.saturating_add(usage.in_flight);
             }

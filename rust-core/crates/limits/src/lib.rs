@@ -32,9 +32,11 @@
 
 mod calendar;
 mod config;
+mod counts;
 mod demand;
 mod exceeded;
 mod foreign;
+mod kinds;
 mod limiter;
 mod moment;
 mod policies;
@@ -49,17 +51,19 @@ mod text;
 mod usage;
 mod window;
 
-pub use config::{CredentialHex, CredentialId, Limits, ModelBudget};
+pub use config::{CredentialHex, CredentialId, ModelBudget};
+pub use counts::{Counts, Periods};
 pub use demand::{ActualUsage, Demand, MAX_COST, MAX_TOKENS};
-pub use exceeded::{Exceeded, Limit, Scope, dollars};
+pub use exceeded::{Exceeded, Scope, dollars};
 pub use foreign::Foreign;
+pub use kinds::{Kind, Limit, Limits, Period, Quantity};
 pub use limiter::{Grant, Limiter, TenantId};
 pub use quotas::{Quotas, TenantLimits};
 pub use replay::{AdmittedReservation, Replay};
 pub use report::{Counted, Report};
 pub use snapshot::{Changes, IN_FLIGHT_FRESH_SECONDS, Origin, Snapshot};
 pub use standing::LimitStatus;
-pub use stepped::{Periods, Stepped};
+pub use stepped::Stepped;
 pub use subject::Totals;
 pub use usage::{Part, SubjectName, Usage};
 pub use window::{HELD_SECONDS, Second};

@@ -359,7 +359,7 @@ impl Limiter {
             self.end(share.subject, |own| {
                 own.release(booked, share.of(grant.reserved));
                 own.take(booked, 0, share.of(unused));
-                own.take_left(grant.moment, share.of(unused));
+                own.take_left(grant.moment, 0, share.of(unused));
             });
             let beyond = share.of(beyond);
             if beyond != ActualUsage::default() && share.subject != NONE {
@@ -392,7 +392,7 @@ impl Limiter {
             self.end(share.subject, |own| {
                 own.release(booked, share.of(grant.reserved));
                 own.take(booked, requests, share.of(grant.reserved));
-                own.take_left(grant.moment, share.of(grant.reserved));
+                own.take_left(grant.moment, requests, share.of(grant.reserved));
             });
         }
     }

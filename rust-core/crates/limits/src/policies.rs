@@ -1,71 +1,56 @@
 //! Names and descriptions of limits in header fields (draft-ietf-httpapi-ratelimit-headers-11).
 
-use crate::config::{Ceilings, Limits};
-use crate::exceeded::{Limit, Scope};
+use crate::config::Ceilings;
+use crate::exceeded::Scope;
+use crate::kinds::{Limit, Limits, Period, Quantity};
 use crate::text::push_integer;
 
-/// Name of a limit's quota policy, quoted.
-pub(crate) fn name(scope: Scope, limit: Limit) -> &'static str {
-    match (scope, limit) {
-        (Scope::Tenant, Limit::RequestsPerMinute) => r#""requests""#,
-        (Scope::Tenant, Limit::TokensPerMinute) => r#""tokens""#,
-        (Scope::Tenant, Limit::TokensPerDay) => r#""tokens-day""#,
-        (Scope::Tenant, Limit::Concurrency) => r#""concurrency""#,
-        (Scope::Key, Limit::RequestsPerMinute) => r#""key-requests""#,
-        (Scope::Key, Limit::TokensPerMinute) => r#""key-tokens""#,
-        (Scope::Key, Limit::TokensPerDay) => r#""key-tokens-day""#,
-        (Scope::Key, Limit::Concurrency) => r#""key-concurrency""#,
-        (Scope::Tenant, Limit::MoneyPerDay) => r#""money-day""#,
-        (Scope::Tenant, Limit::MoneyPerMonth) => r#""money-month""#,
-        (Scope::Key, Limit::MoneyPerDay) => r#""key-money-day""#,
-        (Scope::Key, Limit::MoneyPerMonth) => r#""key-money-month""#,
-        (Scope::Namespace, Limit::RequestsPerMinute) => r#""namespace-requests""#,
-        (Scope::Namespace, Limit::TokensPerMinute) => r#""namespace-tokens""#,
-        (Scope::Namespace, Limit::TokensPerDay) => r#""namespace-tokens-day""#,
-        (Scope::Namespace, Limit::Concurrency) => r#""namespace-concurrency""#,
-        (Scope::Namespace, Limit::MoneyPerDay) => r#""namespace-money-day""#,
-        (Scope::Namespace, Limit::MoneyPerMonth) => r#""namespace-money-month""#,
+/// Appends the name of a limit's quota policy, quoted.
+pub(crate) fn push_name(out: &mut Vec<u8>, scope: Scope, limit: Limit) {
+    let scope = match scope {
+        Scope::Tenant => "\"",
+        Scope::Key => "\"key-",
+        Scope::Namespace => "\"namespace-",
         // A request tells its client's limits, not those of each model.
-        (Scope::Model, _) => r#""model""#,
+        Scope::Model => {
+            out.extend_from_slice(b"\"model\"");
+            return;
+        }
+    };
+    let kind = limit.kind();
+    let period = match kind.period {
+        Period::Minute | Period::Now => "\"",
+        Period::Day => "-day\"",
+        Period::Month => "-month\"",
+    };
+    for part in [scope, kind.quantity.as_str(), period] {
+        out.extend_from_slice(part.as_bytes());
     }
 }
 
-/// Window and unit (section 3.1). The unit of tokens is not registered; without one it would mean requests.
-fn parameters(limit: Limit) -> &'static str {
-    match limit {
-        Limit::RequestsPerMinute => ";w=60",
-        Limit::TokensPerMinute => r#";qu="tokens";w=60"#,
-        Limit::TokensPerDay => r#";qu="tokens";w=86400"#,
-        Limit::Concurrency => r#";qu="concurrent-requests""#,
-        Limit::MoneyPerDay => r#";qu="microdollars";w=86400"#,
+/// Appends unit and window (section 3.1). The unit of tokens is not registered; without one it would mean requests.
+fn push_parameters(out: &mut Vec<u8>, limit: Limit) {
+    let kind = limit.kind();
+    let unit = match kind.quantity {
+        Quantity::Requests => "",
+        Quantity::Tokens => r#";qu="tokens""#,
+        Quantity::Concurrency => r#";qu="concurrent-requests""#,
+        Quantity::Money => r#";qu="microdollars""#,
+    };
+    let window = match kind.period {
+        Period::Minute => ";w=60",
+        Period::Day => ";w=86400",
         // Months differ in length.
-        Limit::MoneyPerMonth => r#";qu="microdollars""#,
-    }
+        Period::Month | Period::Now => "",
+    };
+    out.extend_from_slice(unit.as_bytes());
+    out.extend_from_slice(window.as_bytes());
 }
 
 /// An amount in the unit that is told: money in microdollars, rounded down, so that budgets up to a thousand million
 /// dollars fit into an integer of a structured field.
 pub(crate) fn told(limit: Limit, amount: u64) -> u64 {
-    match limit {
-        Limit::MoneyPerDay | Limit::MoneyPerMonth => amount / 1000,
-        _ => amount,
-    }
-}
-
-/// The limits that there are, with their values.
-pub(crate) fn set(ceilings: &Ceilings) -> impl Iterator<Item = (Limit, u64)> + use<> {
-    let values = [
-        ceilings.requests,
-        ceilings.tokens,
-        ceilings.day_tokens,
-        ceilings.in_flight,
-        ceilings.day_cost,
-        ceilings.month_cost,
-    ];
-    Limit::ALL
-        .into_iter()
-        .zip(values)
-        .filter(|(_, value)| *value != u64::MAX)
+    if limit.is_money() { amount / 1000 } else { amount }
 }
 
 /// Value of `RateLimit-Policy` for a tenant; empty without limits.
@@ -76,14 +61,14 @@ pub(crate) fn describe(limits: &Limits, key_limits: &Limits) -> Box<[u8]> {
 /// The same with the limits of a scope behind it.
 pub(crate) fn with(described: &[u8], scope: Scope, limits: &Limits) -> Box<[u8]> {
     let mut text = described.to_vec();
-    for (limit, value) in set(&Ceilings::from(limits)) {
+    for (limit, value) in Ceilings::from(limits).set() {
         if !text.is_empty() {
             text.extend_from_slice(b", ");
         }
-        text.extend_from_slice(name(scope, limit).as_bytes());
+        push_name(&mut text, scope, limit);
         text.extend_from_slice(b";q=");
         push_integer(&mut text, told(limit, value));
-        text.extend_from_slice(parameters(limit).as_bytes());
+        push_parameters(&mut text, limit);
     }
     text.into_boxed_slice()
 }

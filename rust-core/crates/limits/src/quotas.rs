@@ -1,7 +1,8 @@
 //! The limits of a tenant, ready to be compared.
 
-use crate::config::{Ceilings, Limits, ModelBudget};
+use crate::config::{Ceilings, ModelBudget};
 use crate::exceeded::Scope;
+use crate::kinds::Limits;
 use crate::policies;
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -2,8 +2,7 @@
 
 use crate::CredentialId;
 use crate::config::Ceilings;
-use crate::demand::ActualUsage;
-use crate::exceeded::Limit;
+use crate::kinds::{Limit, Period};
 use crate::limiter::{Limiter, TenantId};
 use crate::moment::Moment;
 use crate::subject::Totals;
@@ -69,15 +68,15 @@ impl Limiter {
 fn counted(ceilings: &Ceilings, totals: &Totals, now: Moment, shown: impl Fn(Limit) -> bool) -> Vec<Counted> {
     let limits = Limit::ALL.into_iter().filter(|limit| shown(*limit));
     let counted = limits.map(|limit| {
-        let (value, used, _) = totals.of(limit, ceilings, ActualUsage::default());
+        let value = ceilings.get(limit);
         Counted {
             limit,
-            used,
+            used: totals.used(limit),
             value: (value != u64::MAX).then_some(value),
-            resets_at: match limit {
-                Limit::TokensPerDay | Limit::MoneyPerDay => Some(now.next_day()),
-                Limit::MoneyPerMonth => Some(now.next_month()),
-                Limit::RequestsPerMinute | Limit::TokensPerMinute | Limit::Concurrency => None,
+            resets_at: match limit.kind().period {
+                Period::Day => Some(now.next_day()),
+                Period::Month => Some(now.next_month()),
+                Period::Minute | Period::Now => None,
             },
         }
     });

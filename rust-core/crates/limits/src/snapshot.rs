@@ -115,9 +115,7 @@ impl Snapshot {
                 .iter()
                 .all(|held| held.second.saturating_add(HELD_SECONDS) <= second);
             let counts = usage.counting(at);
-            let day_is_past = counts.day_tokens == 0 && counts.day_cost == 0;
-            let month_is_past = counts.month_cost == 0;
-            minute_is_past && day_is_past && month_is_past && (usage.in_flight == 0 || !fresh)
+            minute_is_past && counts.is_empty() && (usage.in_flight == 0 || !fresh)
         })
     }
 

@@ -2,13 +2,16 @@
 
 use crate::DAY_SECONDS;
 use crate::config::Ceilings;
-use crate::demand::ActualUsage;
-use crate::exceeded::{Limit, Scope};
+use crate::exceeded::Scope;
+use crate::kinds::{Limit, Period, Quantity};
 use crate::moment::Moment;
 use crate::policies;
 use crate::subject::Totals;
 use crate::text::{push_integer, push_number, push_seconds};
 use crate::window::HELD_SECONDS;
+
+/// Limits of a tenant, a key and what a namespace shares.
+const MOST: usize = 3 * Limit::COUNT;
 
 /// What is left of one limit.
 #[derive(Clone, Copy, Debug)]
@@ -28,7 +31,7 @@ struct Left {
 pub struct LimitStatus<'a> {
     policies: &'a [u8],
     second: u64,
-    left: [Option<Left>; 18],
+    left: [Option<Left>; MOST],
 }
 
 impl<'a> LimitStatus<'a> {
@@ -36,7 +39,7 @@ impl<'a> LimitStatus<'a> {
         Self {
             policies,
             second,
-            left: [None; 18],
+            left: [None; MOST],
         }
     }
 
@@ -50,19 +53,19 @@ impl<'a> LimitStatus<'a> {
     ) {
         let second = self.second;
         let leaves_in = |held: u64| held.saturating_add(HELD_SECONDS).saturating_sub(second);
-        for (limit, value) in policies::set(ceilings) {
-            let (_, used, _) = totals.of(limit, ceilings, ActualUsage::default());
-            let (more_in, reset_in) = match limit {
-                Limit::Concurrency => (None, 0),
-                Limit::TokensPerDay | Limit::MoneyPerDay => {
+        for (limit, value) in ceilings.set() {
+            let used = totals.used(limit);
+            let (more_in, reset_in) = match limit.kind().period {
+                Period::Now => (None, 0),
+                Period::Day => {
                     let day = DAY_SECONDS - second % DAY_SECONDS;
                     (Some(day), if used == 0 { 0 } else { day })
                 }
-                Limit::MoneyPerMonth => {
+                Period::Month => {
                     let month = Moment::of_second(second).next_month().saturating_sub(second);
                     (Some(month), if used == 0 { 0 } else { month })
                 }
-                Limit::RequestsPerMinute | Limit::TokensPerMinute => match span.filter(|_| used > 0) {
+                Period::Minute => match span.filter(|_| used > 0) {
                     Some((oldest, latest)) => (Some(leaves_in(oldest)), leaves_in(latest)),
                     None => (Some(60), 0),
                 },
@@ -103,7 +106,7 @@ impl<'a> LimitStatus<'a> {
             if number > 0 {
                 out.extend_from_slice(b", ");
             }
-            out.extend_from_slice(policies::name(left.scope, left.limit).as_bytes());
+            policies::push_name(out, left.scope, left.limit);
             out.extend_from_slice(b";r=");
             push_integer(out, policies::told(left.limit, left.remaining));
             if let Some(seconds) = left.more_in {
@@ -112,17 +115,16 @@ impl<'a> LimitStatus<'a> {
             }
         }
         out.extend_from_slice(b"\r\n");
-        if let Some(left) = self.least(|limit| limit == Limit::RequestsPerMinute) {
-            left.write("requests", out);
-        }
-        if let Some(left) = self.least(|limit| matches!(limit, Limit::TokensPerMinute | Limit::TokensPerDay))
-        {
-            left.write("tokens", out);
+        for quantity in [Quantity::Requests, Quantity::Tokens] {
+            if let Some(left) = self.least(quantity) {
+                left.write(quantity.as_str(), out);
+            }
         }
     }
 
-    fn least(&self, wanted: impl Fn(Limit) -> bool) -> Option<&Left> {
-        let wanted = self.left.iter().flatten().filter(|left| wanted(left.limit));
+    fn least(&self, quantity: Quantity) -> Option<&Left> {
+        let left = self.left.iter().flatten();
+        let wanted = left.filter(|left| left.limit.kind().quantity == quantity);
         wanted.min_by_key(|left| left.remaining)
     }
 }

@@ -3,6 +3,7 @@
 //! A clock that was set takes its tenants' days with it: it leaves one that has begun, and may come to it again. So what
 //! was consumed there is remembered when the clock is set, and counts again once it is back, whichever way it went.
 
+use crate::counts::{Counts, Periods};
 use crate::demand::ActualUsage;
 use crate::moment::Moment;
 
@@ -10,37 +11,6 @@ use crate::moment::Moment;
 const MOST: usize = 8;
 /// For so many days by the clock's own pace they are: a clock that stayed for so long is right.
 const KEPT_DAYS: u64 = 32;
-
-/// What was consumed on one UTC day and in one UTC month.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Periods {
-    /// The UTC day, in days since 1970.
-    pub day: u64,
-    /// Tokens on that day.
-    pub day_tokens: u64,
-    /// Nanodollars on that day.
-    pub day_cost: u64,
-    /// The UTC month, in months since January 1970.
-    pub month: u64,
-    /// Nanodollars in that month.
-    pub month_cost: u64,
-}
-
-impl Periods {
-    fn is_empty(&self) -> bool {
-        self.day_tokens == 0 && self.day_cost == 0 && self.month_cost == 0
-    }
-
-    fn take(&mut self, at: Moment, used: ActualUsage) {
-        if self.day == at.day {
-            self.day_tokens = self.day_tokens.saturating_sub(used.tokens);
-            self.day_cost = self.day_cost.saturating_sub(used.cost);
-        }
-        if self.month == at.month {
-            self.month_cost = self.month_cost.saturating_sub(used.cost);
-        }
-    }
-}
 
 /// The days and months of one subject that a clock has left because it was set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -69,24 +39,18 @@ impl Stepped {
     pub(crate) fn step(&mut self, now: Periods, to: Moment) -> Periods {
         let since = self.since(now);
         self.remember(now);
-        let mut there = Periods {
-            day: to.day,
-            month: to.month,
-            ..Periods::default()
-        };
+        let mut there = Periods::begun(to);
         self.recall(&mut there);
         self.base = there;
         if to.day < now.day {
-            there.day_tokens = there.day_tokens.saturating_add(since.day_tokens);
-            there.day_cost = there.day_cost.saturating_add(since.day_cost);
-            self.base.day_tokens = 0;
-            self.base.day_cost = 0;
+            there.of_day = there.of_day.plus(since.of_day);
+            self.base.of_day = Counts::NONE;
         }
         if to.month == now.month {
-            (there.month_cost, self.base.month_cost) = (now.month_cost, now.month_cost - since.month_cost);
+            (there.of_month, self.base.of_month) = (now.of_month, now.of_month.less(since.of_month));
         } else if to.month < now.month {
-            there.month_cost = there.month_cost.saturating_add(since.month_cost);
-            self.base.month_cost = 0;
+            there.of_month = there.of_month.plus(since.of_month);
+            self.base.of_month = Counts::NONE;
         }
         self.until = to.day.saturating_add(KEPT_DAYS);
         there
@@ -96,19 +60,19 @@ impl Stepped {
     pub(crate) fn recall(&mut self, there: &mut Periods) {
         for left in &self.left {
             if left.day == there.day {
-                (there.day_tokens, there.day_cost) = (left.day_tokens, left.day_cost);
+                there.of_day = left.of_day;
             }
             if left.month == there.month {
-                there.month_cost = there.month_cost.max(left.month_cost);
+                there.of_month = there.of_month.max(left.of_month);
             }
         }
         self.base = *there;
     }
 
     /// Takes back what was not used of a reservation of a day that was left.
-    pub(crate) fn take(&mut self, at: Moment, used: ActualUsage) {
+    pub(crate) fn take(&mut self, at: Moment, requests: u32, used: ActualUsage) {
         for left in &mut self.left {
-            left.take(at, used);
+            left.take(at, requests, used);
         }
     }
 
@@ -119,17 +83,13 @@ impl Stepped {
 
     /// What had been consumed in the day and the month of a moment when they were left.
     pub(crate) fn left_at(&self, at: Moment) -> Periods {
-        let mut found = Periods {
-            day: at.day,
-            month: at.month,
-            ..Periods::default()
-        };
+        let mut found = Periods::begun(at);
         for left in &self.left {
             if left.day == at.day {
-                (found.day_tokens, found.day_cost) = (left.day_tokens, left.day_cost);
+                found.of_day = left.of_day;
             }
             if left.month == at.month {
-                found.month_cost = found.month_cost.max(left.month_cost);
+                found.of_month = found.of_month.max(left.of_month);
             }
         }
         found
@@ -138,11 +98,10 @@ impl Stepped {
     fn since(&self, now: Periods) -> Periods {
         let mut since = now;
         if self.base.day == now.day {
-            since.day_tokens = now.day_tokens.saturating_sub(self.base.day_tokens);
-            since.day_cost = now.day_cost.saturating_sub(self.base.day_cost);
+            since.of_day = now.of_day.less(self.base.of_day);
         }
         if self.base.month == now.month {
-            since.month_cost = now.month_cost.saturating_sub(self.base.month_cost);
+            since.of_month = now.of_month.less(self.base.of_month);
         }
         since
     }

@@ -2,10 +2,12 @@
 
 use crate::MICROS;
 use crate::config::Ceilings;
+use crate::counts::{Counts, Periods};
 use crate::demand::ActualUsage;
-use crate::exceeded::{Exceeded, Limit, RESERVED_WAIT, Scope};
+use crate::exceeded::{Exceeded, RESERVED_WAIT, Scope};
+use crate::kinds::{Limit, Period, Quantity};
 use crate::moment::Moment;
-use crate::stepped::{Periods, Stepped};
+use crate::stepped::Stepped;
 use crate::usage::{SubjectName, Usage};
 use crate::window::{HELD_SECONDS, Second, Window};
 use std::time::Duration;
@@ -13,19 +15,10 @@ use std::time::Duration;
 /// A minute's ring, counts of a day and a month, and the requests in flight.
 #[derive(Debug, Default)]
 pub(crate) struct Consumption {
-    /// UTC day of `day_tokens` and `day_cost`.
-    day: u64,
-    day_tokens: u64,
-    /// Nanodollars.
-    day_cost: u64,
-    /// UTC month of `month_cost`.
-    month: u64,
-    /// Nanodollars.
-    month_cost: u64,
+    periods: Periods,
     /// What of the day's and of the month's is reserved by requests under way.
-    day_reserved: ActualUsage,
-    /// Nanodollars.
-    month_reserved: u64,
+    day_reserved: Counts,
+    month_reserved: Counts,
     pub(crate) in_flight: u64,
     /// `None` while the last minute is empty.
     pub(crate) window: Option<Box<Window>>,
@@ -40,29 +33,24 @@ impl Consumption {
         if let Some(window) = &mut self.window {
             window.advance(to.second);
         }
-        if self.day < to.day {
-            let month = self.month.max(to.month);
-            let month_cost = if self.month < to.month { 0 } else { self.month_cost };
-            (self.day, self.day_tokens, self.day_cost) = (to.day, 0, 0);
-            self.day_reserved = ActualUsage::default();
-            if self.month < month {
-                self.month_reserved = 0;
+        let month = self.periods.month;
+        if self.periods.turn(to) {
+            self.day_reserved = Counts::NONE;
+            if self.periods.month != month {
+                self.month_reserved = Counts::NONE;
             }
-            (self.month, self.month_cost) = (month, month_cost);
             self.come_again();
         }
     }
 
     /// A day that has come by itself may have begun before, by a clock that was ahead.
     fn come_again(&mut self) {
-        let mut there = self.periods();
         if let Some(stepped) = &mut self.stepped {
-            if stepped.is_past(there.day) {
+            if stepped.is_past(self.periods.day) {
                 self.stepped = None;
                 return;
             }
-            stepped.recall(&mut there);
-            self.set_periods(there);
+            stepped.recall(&mut self.periods);
         }
     }
 
@@ -72,9 +60,9 @@ impl Consumption {
         if let Some(window) = &mut self.window {
             window.date(to.second);
         }
-        if self.day < to.day {
+        if self.periods.day < to.day {
             self.step(to);
-            (self.day_reserved, self.month_reserved) = (ActualUsage::default(), 0);
+            (self.day_reserved, self.month_reserved) = (Counts::NONE, Counts::NONE);
         }
     }
 
@@ -83,44 +71,23 @@ impl Consumption {
         if let Some(window) = &mut self.window {
             window.date_back(to.second);
         }
-        if self.day > to.day {
+        if self.periods.day > to.day {
             self.step(to);
         }
     }
 
     fn step(&mut self, to: Moment) {
-        let now = self.periods();
-        if self.stepped.is_none() && self.is_unused() {
-            (self.day, self.month) = (to.day, to.month);
+        if self.stepped.is_none() && self.periods.is_empty() {
+            self.periods = Periods::begun(to);
             return;
         }
-        let there = self.stepped.get_or_insert_default().step(now, to);
-        self.set_periods(there);
-    }
-
-    fn periods(&self) -> Periods {
-        Periods {
-            day: self.day,
-            day_tokens: self.day_tokens,
-            day_cost: self.day_cost,
-            month: self.month,
-            month_cost: self.month_cost,
-        }
-    }
-
-    fn set_periods(&mut self, there: Periods) {
-        (self.day, self.day_tokens, self.day_cost) = (there.day, there.day_tokens, there.day_cost);
-        (self.month, self.month_cost) = (there.month, there.month_cost);
-    }
-
-    fn is_unused(&self) -> bool {
-        self.day_tokens == 0 && self.day_cost == 0 && self.month_cost == 0
+        self.periods = self.stepped.get_or_insert_default().step(self.periods, to);
     }
 
     /// Takes back what was booked on a day that a clock has left since.
-    pub(crate) fn take_left(&mut self, at: Moment, used: ActualUsage) {
+    pub(crate) fn take_left(&mut self, at: Moment, requests: u32, used: ActualUsage) {
         if let Some(stepped) = &mut self.stepped {
-            stepped.take(at, used);
+            stepped.take(at, requests, used);
         }
     }
 
@@ -130,13 +97,7 @@ impl Consumption {
         if let Some(window) = &mut self.window {
             window.add(at.second, requests, used.tokens);
         }
-        if self.day == at.day {
-            self.day_tokens = self.day_tokens.saturating_add(used.tokens);
-            self.day_cost = self.day_cost.saturating_add(used.cost);
-        }
-        if self.month == at.month {
-            self.month_cost = self.month_cost.saturating_add(used.cost);
-        }
+        self.periods.add(at, requests, used);
     }
 
     /// Takes back what was booked in a second, where it still counts.
@@ -145,13 +106,7 @@ impl Consumption {
         if let Some(window) = &mut self.window {
             window.take(at.second, requests, used.tokens);
         }
-        if self.day == at.day {
-            self.day_tokens = self.day_tokens.saturating_sub(used.tokens);
-            self.day_cost = self.day_cost.saturating_sub(used.cost);
-        }
-        if self.month == at.month {
-            self.month_cost = self.month_cost.saturating_sub(used.cost);
-        }
+        self.periods.take(at, requests, used);
     }
 
     /// Takes note that what was booked at `at` is reserved by a request under way.
@@ -160,13 +115,9 @@ impl Consumption {
         if let Some(window) = &mut self.window {
             window.reserve(at.second, asked.tokens);
         }
-        if self.day == at.day {
-            self.day_reserved.tokens = self.day_reserved.tokens.saturating_add(asked.tokens);
-            self.day_reserved.cost = self.day_reserved.cost.saturating_add(asked.cost);
-        }
-        if self.month == at.month {
-            self.month_reserved = self.month_reserved.saturating_add(asked.cost);
-        }
+        let (of_day, of_month) = self.periods.counting(at, 0, asked);
+        self.day_reserved = self.day_reserved.plus(of_day);
+        self.month_reserved = self.month_reserved.plus(of_month);
     }
 
     /// The request that reserved it has ended; what it used stays booked.
@@ -175,30 +126,28 @@ impl Consumption {
         if let Some(window) = &mut self.window {
             window.release(at.second, asked.tokens);
         }
-        if self.day == at.day {
-            self.day_reserved = self.day_reserved.beyond(asked);
-        }
-        if self.month == at.month {
-            self.month_reserved = self.month_reserved.saturating_sub(asked.cost);
-        }
+        let (of_day, of_month) = self.periods.counting(at, 0, asked);
+        self.day_reserved = self.day_reserved.less(of_day);
+        self.month_reserved = self.month_reserved.less(of_month);
     }
 
     /// What of a limit's consumption is reserved by requests under way.
     fn reserved(&self, limit: Limit) -> u64 {
-        match limit {
-            Limit::TokensPerMinute => self.window.as_deref().map_or(0, Window::reserved),
-            Limit::TokensPerDay => self.day_reserved.tokens,
-            Limit::MoneyPerDay => self.day_reserved.cost,
-            Limit::MoneyPerMonth => self.month_reserved,
-            Limit::RequestsPerMinute | Limit::Concurrency => 0,
+        let kind = limit.kind();
+        match kind.period {
+            Period::Minute if kind.quantity == Quantity::Tokens => {
+                self.window.as_deref().map_or(0, Window::reserved)
+            }
+            Period::Day => self.day_reserved.get(kind.quantity),
+            Period::Month => self.month_reserved.get(kind.quantity),
+            Period::Minute | Period::Now => 0,
         }
     }
 
     /// Replaces everything; seconds that have not begun count as `second`, because clocks of workers differ.
     pub(crate) fn replace(&mut self, usage: &Usage, second: u64) {
-        (self.day, self.day_tokens, self.day_cost) = (usage.day, usage.day_tokens, usage.day_cost);
-        (self.month, self.month_cost) = (usage.month, usage.month_cost);
-        (self.day_reserved, self.month_reserved) = (ActualUsage::default(), 0);
+        self.periods = usage.periods;
+        (self.day_reserved, self.month_reserved) = (Counts::NONE, Counts::NONE);
         self.stepped.clone_from(&usage.stepped);
         self.in_flight = usage.in_flight;
         if let Some(window) = &mut self.window {
@@ -211,18 +160,14 @@ impl Consumption {
 
     /// Whether it could be forgotten: nothing counts and nothing is in flight.
     pub(crate) fn is_idle(&self) -> bool {
-        let nothing_counts = self.is_unused() && self.stepped.is_none();
+        let nothing_counts = self.periods.is_empty() && self.stepped.is_none();
         nothing_counts && self.in_flight == 0 && self.window.as_deref().is_none_or(Window::is_empty)
     }
 
     /// All but the last minute.
     pub(crate) fn without_seconds(&self) -> Usage {
         Usage {
-            day: self.day,
-            day_tokens: self.day_tokens,
-            day_cost: self.day_cost,
-            month: self.month,
-            month_cost: self.month_cost,
+            periods: self.periods,
             in_flight: self.in_flight,
             seconds: Vec::new(),
             stepped: self.stepped.clone(),
@@ -237,75 +182,81 @@ impl Consumption {
 /// Consumption of this worker and of all others together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// Requests admitted in the last minute.
-    pub requests: u64,
-    /// Tokens reserved or used in the last minute.
-    pub tokens: u64,
-    /// Tokens reserved or used on this UTC day.
-    pub day_tokens: u64,
+    /// In the last minute; money is not counted there.
+    pub minute: Counts,
+    /// On this UTC day.
+    pub day: Counts,
+    /// In this UTC month.
+    pub month: Counts,
     /// Requests admitted and not ended.
     pub in_flight: u64,
-    /// Nanodollars set aside or spent on this UTC day.
-    pub day_cost: u64,
-    /// Nanodollars set aside or spent in this UTC month.
-    pub month_cost: u64,
 }
 
 impl Totals {
     fn plus(&mut self, other: &Consumption) {
         let (requests, tokens) = other.window.as_deref().map_or((0, 0), Window::sums);
-        self.requests = self.requests.saturating_add(requests);
-        self.tokens = self.tokens.saturating_add(tokens);
-        self.day_tokens = self.day_tokens.saturating_add(other.day_tokens);
+        self.add_minute(requests, tokens);
+        self.day = self.day.plus(other.periods.of_day);
+        self.month = self.month.plus(other.periods.of_month);
         self.in_flight = self.in_flight.saturating_add(other.in_flight);
-        self.day_cost = self.day_cost.saturating_add(other.day_cost);
-        self.month_cost = self.month_cost.saturating_add(other.month_cost);
     }
 
     /// Adds what of an origin's consumption counts in a second. `fresh`: whether its requests in flight do.
     pub(crate) fn add(&mut self, usage: &Usage, second: u64, fresh: bool) {
         let counts = |held: &&Second| held.second.saturating_add(HELD_SECONDS) > second;
         for held in usage.seconds.iter().filter(counts) {
-            self.requests = self.requests.saturating_add(u64::from(held.requests));
-            self.tokens = self.tokens.saturating_add(held.tokens);
+            self.add_minute(u64::from(held.requests), held.tokens);
         }
         let now = Moment::of_second(second);
         let counts = usage.counting(now);
-        self.day_tokens = self.day_tokens.saturating_add(counts.day_tokens);
-        self.day_cost = self.day_cost.saturating_add(counts.day_cost);
-        self.month_cost = self.month_cost.saturating_add(counts.month_cost);
+        self.day = self.day.plus(counts.of_day);
+        self.month = self.month.plus(counts.of_month);
         if fresh {
             self.in_flight = self.in_flight.saturating_add(usage.in_flight);
+        }
+    }
+
+    fn add_minute(&mut self, requests: u64, tokens: u64) {
+        let more = Counts {
+            requests,
+            tokens,
+            cost: 0,
+        };
+        self.minute = self.minute.plus(more);
+    }
+
+    /// How much of one limit is consumed, in its unit.
+    #[inline]
+    #[must_use]
+    pub fn used(&self, limit: Limit) -> u64 {
+        let kind = limit.kind();
+        match kind.period {
+            Period::Minute => self.minute.get(kind.quantity),
+            Period::Day => self.day.get(kind.quantity),
+            Period::Month => self.month.get(kind.quantity),
+            Period::Now => self.in_flight,
         }
     }
 
     /// Whether one more request that uses so much fits.
     #[inline]
     pub(crate) fn fit(&self, ceilings: &Ceilings, asked: ActualUsage) -> bool {
-        self.requests.saturating_add(1) <= ceilings.requests
-            && self.tokens.saturating_add(asked.tokens) <= ceilings.tokens
-            && self.day_tokens.saturating_add(asked.tokens) <= ceilings.day_tokens
-            && self.in_flight.saturating_add(1) <= ceilings.in_flight
-            && self.day_cost.saturating_add(asked.cost) <= ceilings.day_cost
-            && self.month_cost.saturating_add(asked.cost) <= ceilings.month_cost
+        self.fit_those(ceilings, asked, |_| true)
     }
 
     /// Whether so much money more fits.
     pub(crate) fn fits_money(&self, ceilings: &Ceilings, cost: u64) -> bool {
-        self.day_cost.saturating_add(cost) <= ceilings.day_cost
-            && self.month_cost.saturating_add(cost) <= ceilings.month_cost
+        let asked = ActualUsage { tokens: 0, cost };
+        self.fit_those(ceilings, asked, Limit::is_money)
     }
 
-    /// What one limit is, how much of it is consumed, and how much of it one request needs.
-    pub(crate) fn of(&self, limit: Limit, ceilings: &Ceilings, asked: ActualUsage) -> (u64, u64, u64) {
-        match limit {
-            Limit::RequestsPerMinute => (ceilings.requests, self.requests, 1),
-            Limit::TokensPerMinute => (ceilings.tokens, self.tokens, asked.tokens),
-            Limit::TokensPerDay => (ceilings.day_tokens, self.day_tokens, asked.tokens),
-            Limit::Concurrency => (ceilings.in_flight, self.in_flight, 1),
-            Limit::MoneyPerDay => (ceilings.day_cost, self.day_cost, asked.cost),
-            Limit::MoneyPerMonth => (ceilings.month_cost, self.month_cost, asked.cost),
-        }
+    #[inline]
+    fn fit_those(&self, ceilings: &Ceilings, asked: ActualUsage, those: impl Fn(Limit) -> bool) -> bool {
+        let needed = Counts::of_request(asked);
+        Limit::ALL.into_iter().filter(|limit| those(*limit)).all(|limit| {
+            let needed = needed.get(limit.kind().quantity);
+            self.used(limit).saturating_add(needed) <= ceilings.get(limit)
+        })
     }
 }
 
@@ -375,24 +326,21 @@ impl Subject {
     ) -> Option<Exceeded> {
         let mut longest: Option<Exceeded> = None;
         for limit in Limit::ALL {
-            let (value, used, needed) = totals.of(limit, ceilings, asked);
+            let kind = limit.kind();
+            let (value, used) = (ceilings.get(limit), totals.used(limit));
+            let needed = Counts::of_request(asked).get(kind.quantity);
             if used.saturating_add(needed) <= value {
                 continue;
             }
             let opens_at =
                 |opens: u64| Duration::from_micros(opens.saturating_mul(MICROS).saturating_sub(told));
             let excess = used.saturating_add(needed) - value;
-            let retry_after = match limit {
+            let retry_after = match kind.period {
                 _ if needed > value => None,
-                Limit::Concurrency => Some(Duration::ZERO),
-                Limit::TokensPerDay | Limit::MoneyPerDay => Some(opens_at(now.next_day())),
-                Limit::MoneyPerMonth => Some(opens_at(now.next_month())),
-                Limit::RequestsPerMinute => Some(opens_at(
-                    self.leaves_at(now.second, excess, |held| u64::from(held.requests)),
-                )),
-                Limit::TokensPerMinute => {
-                    Some(opens_at(self.leaves_at(now.second, excess, |held| held.tokens)))
-                }
+                Period::Now => Some(Duration::ZERO),
+                Period::Day => Some(opens_at(now.next_day())),
+                Period::Month => Some(opens_at(now.next_month())),
+                Period::Minute => Some(opens_at(self.leaves_at(now.second, excess, kind.quantity))),
             };
             // Of what others have admitted, nobody tells how much is only reserved.
             let reserved = self.own.reserved(limit);
@@ -417,7 +365,11 @@ impl Subject {
     }
 
     /// The second in which so much of the window has left that `excess` is gone.
-    fn leaves_at(&self, second: u64, excess: u64, amount: impl Fn(&Second) -> u64) -> u64 {
+    fn leaves_at(&self, second: u64, excess: u64, quantity: Quantity) -> u64 {
+        let amount = |held: &Second| match quantity {
+            Quantity::Tokens => held.tokens,
+            _ => u64::from(held.requests),
+        };
         let mut in_second = [0u64; HELD_SECONDS as usize];
         for held in self.windows().flat_map(Window::seconds) {
             let age = usize::try_from(second.saturating_sub(held.second)).unwrap_or(usize::MAX);

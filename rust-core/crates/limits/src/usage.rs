@@ -1,9 +1,10 @@
 //! One subject's consumption, in the form in which it is stored and handed over.
 
 use crate::CredentialId;
+use crate::counts::{Counts, Periods};
 use crate::demand::ActualUsage;
 use crate::moment::Moment;
-use crate::stepped::{Periods, Stepped};
+use crate::stepped::Stepped;
 use crate::window::{HELD_SECONDS, Second};
 use std::sync::Arc;
 
@@ -43,16 +44,8 @@ pub enum Part {
 /// One subject's consumption.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// The UTC day that `day_tokens` and `day_cost` are of, in days since 1970.
-    pub day: u64,
-    /// Tokens on that day.
-    pub day_tokens: u64,
-    /// Nanodollars on that day.
-    pub day_cost: u64,
-    /// The UTC month that `month_cost` is of, in months since January 1970.
-    pub month: u64,
-    /// Nanodollars in that month.
-    pub month_cost: u64,
+    /// On the last day, and in the last month, of which anything is known.
+    pub periods: Periods,
     /// Requests admitted and not ended.
     pub in_flight: u64,
     /// The last minute, oldest second first, no second twice.
@@ -65,8 +58,7 @@ impl Usage {
     /// Whether nothing was consumed and nothing is in flight.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        let nothing_counts = self.day_tokens == 0 && self.day_cost == 0 && self.month_cost == 0;
-        nothing_counts && self.in_flight == 0 && self.seconds.is_empty() && self.stepped.is_none()
+        self.periods.is_empty() && self.in_flight == 0 && self.seconds.is_empty() && self.stepped.is_none()
     }
 
     /// What of it counts on the day and in the month of a moment.
@@ -74,23 +66,27 @@ impl Usage {
         let left = self.stepped.as_ref();
         let mut counts = left.map(|stepped| stepped.left_at(now)).unwrap_or_default();
         // A day that has not started is that of a worker whose clock is ahead.
-        if self.day >= now.day {
-            let of_now = self.day == now.day;
-            let before = if of_now {
-                (0, 0)
+        let Periods {
+            day,
+            of_day,
+            month,
+            of_month,
+        } = self.periods;
+        if day >= now.day {
+            let before = if day == now.day {
+                Counts::NONE
             } else {
-                (counts.day_tokens, counts.day_cost)
+                counts.of_day
             };
-            counts.day_tokens = self.day_tokens.saturating_add(before.0);
-            counts.day_cost = self.day_cost.saturating_add(before.1);
+            counts.of_day = of_day.plus(before);
         }
-        if self.month >= now.month {
-            let before = if self.month == now.month {
-                0
+        if month >= now.month {
+            let before = if month == now.month {
+                Counts::NONE
             } else {
-                counts.month_cost
+                counts.of_month
             };
-            counts.month_cost = self.month_cost.saturating_add(before);
+            counts.of_month = of_month.plus(before);
         }
         counts
     }
@@ -98,25 +94,10 @@ impl Usage {
     /// The clock was set from one moment to another: what is left is remembered.
     pub(crate) fn step(&mut self, from: Moment, to: Moment) {
         self.turn(from);
-        if self.day == to.day
-            || (self.stepped.is_none() && self.day_tokens == 0 && self.month_cost == 0 && self.day_cost == 0)
-        {
+        if self.periods.day == to.day || (self.stepped.is_none() && self.periods.is_empty()) {
             return;
         }
-        let now = Periods {
-            day: self.day,
-            day_tokens: self.day_tokens,
-            day_cost: self.day_cost,
-            month: self.month,
-            month_cost: self.month_cost,
-        };
-        let there = self.stepped.get_or_insert_default().step(now, to);
-        self.set_periods(there);
-    }
-
-    fn set_periods(&mut self, there: Periods) {
-        (self.day, self.day_tokens, self.day_cost) = (there.day, there.day_tokens, there.day_cost);
-        (self.month, self.month_cost) = (there.month, there.month_cost);
+        self.periods = self.stepped.get_or_insert_default().step(self.periods, to);
     }
 
     /// Books consumption. Seconds that are no longer held when this one comes are dropped.
@@ -124,13 +105,7 @@ impl Usage {
         let at = Moment::of_second(second);
         let tokens = used.tokens;
         self.turn(at);
-        if self.day == at.day {
-            self.day_tokens = self.day_tokens.saturating_add(tokens);
-            self.day_cost = self.day_cost.saturating_add(used.cost);
-        }
-        if self.month == at.month {
-            self.month_cost = self.month_cost.saturating_add(used.cost);
-        }
+        self.periods.add(at, requests, used);
         if requests == 0 && tokens == 0 {
             return;
         }
@@ -156,13 +131,7 @@ impl Usage {
     pub(crate) fn release(&mut self, second: u64, used: ActualUsage) {
         let at = Moment::of_second(second);
         let tokens = used.tokens;
-        if self.day == at.day {
-            self.day_tokens = self.day_tokens.saturating_sub(tokens);
-            self.day_cost = self.day_cost.saturating_sub(used.cost);
-        }
-        if self.month == at.month {
-            self.month_cost = self.month_cost.saturating_sub(used.cost);
-        }
+        self.periods.take(at, 0, used);
         if let Ok(at) = self.seconds.binary_search_by_key(&second, |held| held.second) {
             let held = &mut self.seconds[at];
             held.tokens = held.tokens.saturating_sub(tokens);
@@ -181,11 +150,11 @@ impl Usage {
     /// Dates what is of a time behind `latest` to `now`, which is before it.
     pub(crate) fn date_back(&mut self, now: Moment, latest: Moment) {
         let counts = self.counting(now);
-        if self.day > latest.day {
-            (self.day, self.day_tokens, self.day_cost) = (now.day, counts.day_tokens, counts.day_cost);
+        if self.periods.day > latest.day {
+            (self.periods.day, self.periods.of_day) = (now.day, counts.of_day);
         }
-        if self.month > latest.month {
-            (self.month, self.month_cost) = (now.month, counts.month_cost);
+        if self.periods.month > latest.month {
+            (self.periods.month, self.periods.of_month) = (now.month, counts.of_month);
         }
         if self
             .seconds
@@ -212,20 +181,10 @@ impl Usage {
     }
 
     fn turn(&mut self, at: Moment) {
-        if self.day < at.day {
-            let month_cost = if self.month < at.month { 0 } else { self.month_cost };
-            (self.day, self.day_tokens, self.day_cost) = (at.day, 0, 0);
-            (self.month, self.month_cost) = (self.month.max(at.month), month_cost);
-            if let Some(stepped) = &mut self.stepped {
-                let mut there = Periods {
-                    day: self.day,
-                    month: self.month,
-                    month_cost,
-                    ..Periods::default()
-                };
-                stepped.recall(&mut there);
-                self.set_periods(there);
-            }
+        if self.periods.turn(at)
+            && let Some(stepped) = &mut self.stepped
+        {
+            stepped.recall(&mut self.periods);
         }
     }
 

@@ -4,9 +4,9 @@
 mod support;
 
 use proofgate_limits::{
-    ActualUsage, AdmittedReservation, Changes, CredentialId, Demand, Foreign, Grant, IN_FLIGHT_FRESH_SECONDS,
-    Limit, Limiter, Limits, ModelBudget, Origin, Part, Quotas, Replay, Second, Snapshot, SubjectName,
-    TenantLimits, Usage,
+    ActualUsage, AdmittedReservation, Changes, Counts, CredentialId, Demand, Foreign, Grant,
+    IN_FLIGHT_FRESH_SECONDS, Limit, Limiter, Limits, ModelBudget, Origin, Part, Periods, Quotas, Replay,
+    Second, Snapshot, SubjectName, TenantLimits, Usage,
 };
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -131,11 +131,11 @@ fn what_is_not_recorded_is_in_no_snapshot() {
     limiter.take_changes(4, START, &mut changes);
     own.apply(&changes);
     let usage = Usage {
-        day: START / SECOND / 86_400,
-        day_tokens: 100,
-        day_cost: 0,
-        month: 53 * 12 + 10,
-        month_cost: 0,
+        periods: Periods {
+            day: START / SECOND / 86_400,
+            month: 53 * 12 + 10,
+            ..own.subjects.values().next().unwrap().periods
+        },
         in_flight: 1,
         seconds: vec![Second {
             second: START / SECOND,
@@ -144,6 +144,8 @@ fn what_is_not_recorded_is_in_no_snapshot() {
         }],
         stepped: None,
     };
+    assert_eq!(usage.periods.of_day.tokens, 100);
+    assert_eq!((usage.periods.of_day.cost, usage.periods.of_month.cost), (0, 0));
     assert_eq!(own.subjects.values().collect::<Vec<_>>(), [&usage, &usage]);
     limiter.settle(grant, 0, START);
 }
@@ -193,7 +195,7 @@ fn a_replay_ends_what_was_in_flight_and_keeps_its_reservation() {
         tenant: "acme".into(),
         part: Part::Whole,
     }];
-    assert_eq!((of_tenant.day_tokens, of_tenant.in_flight), (600, 0));
+    assert_eq!((of_tenant.periods.of_day.tokens, of_tenant.in_flight), (600, 0));
     let requests: Vec<_> = of_tenant.seconds.iter().map(|held| held.requests).collect();
     assert_eq!(requests, [2, 1]);
 }
@@ -206,7 +208,7 @@ fn a_log_whose_clock_stepped_back_is_counted_at_its_latest_time() {
     replay.completion(3, MIDNIGHT - 3600 * SECOND, 2, Some(7.into()));
     let ended = replay.finish(4, MIDNIGHT);
     let usage = ended.subjects.values().next().unwrap();
-    assert_eq!((usage.day_tokens, usage.seconds[0].tokens), (12, 12));
+    assert_eq!((usage.periods.of_day.tokens, usage.seconds[0].tokens), (12, 12));
 }
 
 fn admitted(seq: u64, ts: u64, key: Option<CredentialId>, reserved: u64) -> AdmittedReservation<'static> {
@@ -441,11 +443,20 @@ fn arbitrary_snapshot() -> impl Strategy<Value = Snapshot> {
             };
             let usage = Usage {
                 stepped: None,
-                day: START / SECOND / 86_400 - seed % 2,
-                day_tokens: seed + subject,
-                day_cost: seed * subject,
-                month: 53 * 12 + 10 - seed % 2,
-                month_cost: seed * 3,
+                periods: Periods {
+                    day: START / SECOND / 86_400 - seed % 2,
+                    of_day: Counts {
+                        requests: seed * 2 + subject,
+                        tokens: seed + subject,
+                        cost: seed * subject,
+                    },
+                    month: 53 * 12 + 10 - seed % 2,
+                    of_month: Counts {
+                        requests: seed * 5,
+                        tokens: seed * 4,
+                        cost: seed * 3,
+                    },
+                },
                 in_flight: seed % 3,
                 seconds: [70, 60, 30, 3 + seed % 3].map(second).to_vec(),
             };

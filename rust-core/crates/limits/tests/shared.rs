@@ -252,7 +252,7 @@ fn a_successor_goes_on_with_what_a_namespace_has_shared() {
         tenant: "blue".into(),
         part: Part::Shared("gold".into()),
     };
-    assert_eq!(ended.subjects[&shared].day_cost, 75);
+    assert_eq!(ended.subjects[&shared].periods.of_day.cost, 75);
 
     let (mut after, [other]) = limiter(["blue/other"], &NOTHING, &money(100));
     let mut foreign = Foreign::new(origin(2));

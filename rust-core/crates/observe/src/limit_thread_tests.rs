@@ -92,7 +92,7 @@ fn a_replay_counts_what_was_asked_for_by_other_names_where_it_was_counted_before
         .subjects
         .iter()
         .filter_map(|(name, usage)| match &name.part {
-            Part::Model(model) => Some((&**model, usage.month_cost)),
+            Part::Model(model) => Some((&**model, usage.periods.of_month.cost)),
             _ => None,
         });
     assert_eq!(spent.collect::<Vec<_>>(), [("vendor/*", 540)]);
@@ -132,7 +132,7 @@ fn a_replay_counts_what_namespaces_share_by_the_plans_that_records_name() {
         .filter_map(|(name, usage)| match &name.part {
             Part::Shared(plan) => {
                 let requests: u32 = usage.seconds.iter().map(|second| second.requests).sum();
-                Some((&*name.tenant, &**plan, usage.day_cost, requests))
+                Some((&*name.tenant, &**plan, usage.periods.of_day.cost, requests))
             }
             _ => None,
         });

@@ -6,8 +6,8 @@ use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use proofgate_config::{Config, Plan};
-use proofgate_limits::{Limits, Part, SubjectName, Totals};
-use serde::Serialize;
+use proofgate_limits::{Limit, Limits, Part, SubjectName, Totals};
+use serde::{Serialize, Serializer};
 
 use crate::tenant_shards::TenantShards;
 
@@ -46,21 +46,15 @@ pub struct TenantUse {
     pub used: UseOfLimits,
 }
 
-/// What is used of each limit; `None` is no limit.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct UseOfLimits {
-    /// Requests of the last minute.
-    pub requests_per_minute: Option<Used>,
-    /// Tokens reserved or used in the last minute.
-    pub tokens_per_minute: Option<Used>,
-    /// Tokens reserved or used on this UTC day.
-    pub tokens_per_day: Option<Used>,
-    /// Requests in flight.
-    pub concurrency: Option<Used>,
-    /// Nanodollars set aside or spent on this UTC day.
-    pub nanodollars_per_day: Option<Used>,
-    /// Nanodollars set aside or spent in this UTC month.
-    pub nanodollars_per_month: Option<Used>,
+/// What is used of each limit, in the order of [`Limit::ALL`]; `None` is no limit.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct UseOfLimits([Option<Used>; Limit::COUNT]);
+
+/// By the fields of the worker's configuration, with null for no limit.
+impl Serialize for UseOfLimits {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(Limit::ALL.iter().map(|limit| limit.kind().field).zip(&self.0))
+    }
 }
 
 /// What is used of one limit; more than it is, when that became smaller or a provider counted beyond a reservation.
@@ -74,27 +68,17 @@ pub struct Used {
 
 impl UseOfLimits {
     fn new(limits: &Limits, totals: &Totals) -> Self {
-        let of = |used, limit: Option<NonZeroU64>| limit.map(|limit| Used { used, limit });
-        UseOfLimits {
-            requests_per_minute: of(totals.requests, limits.requests_per_minute),
-            tokens_per_minute: of(totals.tokens, limits.tokens_per_minute),
-            tokens_per_day: of(totals.day_tokens, limits.tokens_per_day),
-            concurrency: of(totals.in_flight, limits.concurrency),
-            nanodollars_per_day: of(totals.day_cost, limits.nanodollars_per_day),
-            nanodollars_per_month: of(totals.month_cost, limits.nanodollars_per_month),
-        }
+        UseOfLimits(Limit::ALL.map(|limit| {
+            limits.get(limit).map(|most| Used {
+                used: totals.used(limit),
+                limit: most,
+            })
+        }))
     }
 
     /// The greatest part of a limit that is used.
     fn part(&self) -> f64 {
-        let limits = [
-            self.requests_per_minute,
-            self.tokens_per_minute,
-            self.tokens_per_day,
-            self.concurrency,
-            self.nanodollars_per_day,
-            self.nanodollars_per_month,
-        ];
+        let limits = &self.0;
         let parts = limits
             .iter()
             .flatten()

@@ -8,6 +8,7 @@ mod errors;
 mod evidence;
 mod index;
 mod keeping;
+mod limits;
 mod models;
 mod payloads;
 mod policy;
@@ -51,6 +52,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     prices::register(module)?;
     signature::register(module)?;
     index::register(module)?;
+    limits::register(module)?;
     shred_keys::register(module)?;
     evidence::register(module)
 }

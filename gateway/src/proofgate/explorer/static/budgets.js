@@ -24,7 +24,7 @@ export async function view(argument) {
   });
 }
 
-function content({ tenants, left_out: leftOut, shards, windows, configuration }) {
+function content({ tenants, left_out: leftOut, limit_kinds: kinds = [], shards, windows, configuration }) {
   const limits = source(configuration);
   if (tenants.length === 0) {
     return [limits, el("p", { class: "empty" }, "No tenant is known. A tenant is listed if the configuration in force names it, or some seconds after its first request.")];
@@ -35,7 +35,7 @@ function content({ tenants, left_out: leftOut, shards, windows, configuration })
       "section",
       { "aria-labelledby": "used" },
       el("h2", { id: "used" }, "Budgets"),
-      table(`Used in these windows, of the limits: ${spans(windows)}`, columns(windows), tenants.map((of) => row(of, windows)), "wide"),
+      table(`Used in these windows, of the limits: ${spans(windows)}`, columns(windows), tenants.map((of) => row(of, windows, kinds)), "wide"),
       windows.month && !windows.month.whole ? el("p", { class: "caveat" }, "The index has only a part of this month, so earlier use is missing.") : null,
       leftOut > 0 ? el("p", { class: "caveat" }, `${plural(leftOut, "tenant")} are not shown: filter by tenant to see one.`) : null,
       el(
@@ -71,15 +71,15 @@ function columns({ month }) {
   return [...all, { name: "Rates" }, { name: "Each key" }].filter(Boolean);
 }
 
-function row({ tenant, limits, key_limits: ofKeys, spent }, { month }) {
+function row({ tenant, limits, key_limits: ofKeys, spent }, { month }, kinds) {
   const day = spent.day ?? {};
   const cells = [
     el("a", { href: `#/exchanges/${query({ tenant })}` }, tenant),
     [used(day.tokens, limits?.tokens_per_day, count), day.open > 0 ? el("small", {}, ` ${count(day.open)} not ended`) : null],
     [used(day.cost_nanodollars, limits?.nanodollars_per_day, dollars), day.unpriced > 0 ? el("small", {}, ` ${count(day.unpriced)} unpriced`) : null],
     month ? used(spent.month?.cost_nanodollars, limits?.nanodollars_per_month, dollars) : null,
-    limits === null ? el("small", {}, "not known") : rates(limits),
-    limits === null ? "" : all(ofKeys),
+    limits === null ? el("small", {}, "not known") : rates(limits, kinds.filter(hasNoColumn)),
+    limits === null ? "" : rates(ofKeys ?? {}, kinds),
   ];
   return month ? cells : cells.filter((_, at) => at !== 3);
 }
@@ -100,19 +100,19 @@ function used(value, most, name) {
   ];
 }
 
-const PER = [
-  ["requests_per_minute", (value) => `${count(value)} requests per minute`],
-  ["tokens_per_minute", (value) => `${count(value)} tokens per minute`],
-  ["concurrency", (value) => `${count(value)} at once`],
-];
-const PER_KEY = [
-  ...PER,
-  ["tokens_per_day", (value) => `${count(value)} tokens per day`],
-  ["nanodollars_per_day", (value) => `${dollars(value)} per day`],
-  ["nanodollars_per_month", (value) => `${dollars(value)} per month`],
-];
-const rates = (limits, names = PER) => names.filter(([name]) => limits[name] !== undefined).map(([name, text]) => text(limits[name])).join(", ");
-const all = (limits) => rates(limits ?? {}, PER_KEY);
+/** Limits whose use is shown beside them. */
+const COLUMNS = new Set(["tokens_per_day", "nanodollars_per_day", "nanodollars_per_month"]);
+const hasNoColumn = ({ field }) => !COLUMNS.has(field);
+
+function rate({ quantity, period }, value) {
+  if (period === "now") return `${count(value)} at once`;
+  return `${quantity === "money" ? dollars(value) : `${count(value)} ${quantity}`} per ${period}`;
+}
+const rates = (limits, kinds) =>
+  kinds
+    .filter(({ field }) => limits[field] !== undefined)
+    .map((kind) => rate(kind, limits[kind.field]))
+    .join(", ");
 
 /** Budgets of single models; null where there are none. */
 function models(tenants) {

@@ -231,18 +231,22 @@ async fn how_much_of_its_limits_a_tenant_has_used_is_told_and_who_has_used_most_
     .await;
     set(&gateway, true, Some("gold")).await;
     let fresh = serde_json::to_value(gateway.worker.limit_use(10).unwrap()).unwrap();
-    let no = serde_json::Value::Null;
-    let acme = json!({
-        "tenant": "acme", "requests_per_minute": no, "tokens_per_minute": no,
-        "tokens_per_day": {"used": 0, "limit": 1000}, "concurrency": no,
-        "nanodollars_per_day": no, "nanodollars_per_month": no,
-    });
+    let with = |tenant: &str, used: &[(&str, u64, u64)]| {
+        let limits = proofgate_limits::Limit::ALL.map(|limit| (limit.kind().field, json!(null)));
+        let mut told: serde_json::Map<_, _> = limits.map(|(name, none)| (name.to_owned(), none)).into();
+        told.insert("tenant".to_owned(), json!(tenant));
+        for (name, used, limit) in used {
+            told[*name] = json!({"used": used, "limit": limit});
+        }
+        serde_json::Value::Object(told)
+    };
+    let acme = with("acme", &[("tokens_per_day", 0, 1000)]);
     let sharded = |requests: u64, in_flight: u64| {
-        json!({
-            "tenant": TENANT, "requests_per_minute": {"used": requests, "limit": 4}, "tokens_per_minute": no,
-            "tokens_per_day": no, "concurrency": {"used": in_flight, "limit": 2},
-            "nanodollars_per_day": no, "nanodollars_per_month": no,
-        })
+        let used = [
+            ("requests_per_minute", requests, 4),
+            ("concurrency", in_flight, 2),
+        ];
+        with(TENANT, &used)
     };
     let expected =
         json!({"tenants": [acme, sharded(0, 0)], "more": 0, "namespaces": [], "more_namespaces": 0});
