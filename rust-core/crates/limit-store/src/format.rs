@@ -7,7 +7,9 @@
 //! tenant   length and bytes of its name, subjects: count, then each
 //! subject  0, or 1 and the 4 bytes of an API key, or 2 and the 16 bytes of who tokens are about, or 3 and length and bytes
 //!          of a model's name, or 4 and length and bytes of the name of a plan that a namespace shares; day, tokens and
-//!          nanodollars on it, month, nanodollars in it, requests on the day, requests and tokens in the month, in flight, seconds: count, then each; days that a clock has left: count, and unless that is 0 what counted when it came, then each
+//!          nanodollars on it, month, nanodollars in it, requests on the day, requests and tokens in the month, in flight,
+//!          seconds: count, then each; days that a clock has left: count, and unless that is 0 what counted when it came,
+//!          then each
 //! second   the first absolute, each other one as the distance to the one before; requests, tokens
 //! left     day, tokens and nanodollars on it, month, nanodollars in it, requests on the day, requests and tokens in the month
 //! ```
@@ -15,8 +17,8 @@
 //! Fixed-width numbers are little-endian, except for the incarnation; all others are LEB128. Version 1, which knows no money,
 //! is written while there is none to tell, so that workers from before it can read it: a subject there has neither
 //! nanodollars nor a month. So is version 2, which knows nothing of what namespaces share, whose tenant is the
-//! namespace, and nothing of days that a clock has left. Version 3 has
-//! no requests of a day, and neither requests nor tokens of a month.
+//! namespace, and nothing of days that a clock has left. Version 3 has no requests of a day, and neither requests
+//! nor tokens of a month: version 4 is written while a limit needs them.
 
 use proofgate_limits::{
     Counts, CredentialId, HELD_SECONDS, Origin, Part, Periods, Second, Snapshot, Stepped, SubjectName, Usage,
@@ -45,16 +47,21 @@ const MAX_LEFT: usize = 64;
 /// Why bytes are not a state file.
 pub(crate) type Damage = &'static str;
 
-/// Writes a file into `out`.
+/// Writes a file into `out`: with `all_counts` in the version that has them all, otherwise without those that workers from
+/// before version 4 cannot read.
 pub(crate) fn encode<'s>(
     number: u64,
     snapshots: impl Iterator<Item = &'s Snapshot> + Clone,
+    all_counts: bool,
     out: &mut Vec<u8>,
 ) {
     out.clear();
     out.resize(HEADER, 0);
     put(out, snapshots.clone().count() as u64);
-    let version = snapshots.clone().map(version_of).max().unwrap_or(WITHOUT_MONEY);
+    let version = match all_counts && snapshots.clone().any(has_all_counts) {
+        true => WITH_ALL_COUNTS,
+        false => snapshots.clone().map(version_of).max().unwrap_or(WITHOUT_MONEY),
+    };
     for snapshot in snapshots {
         put_snapshot(out, snapshot, version);
     }
@@ -68,13 +75,12 @@ pub(crate) fn encode<'s>(
     header[28..].copy_from_slice(&crc.to_le_bytes());
 }
 
-/// The oldest version that can tell a snapshot.
+/// The oldest version that can tell a snapshot, besides what version 4 has more.
 fn version_of(snapshot: &Snapshot) -> u8 {
     let versions = snapshot
         .subjects
         .iter()
         .map(|(name, usage)| match (&name.part, usage) {
-            _ if periods(usage).any(has_late_counts) => WITH_ALL_COUNTS,
             _ if usage.stepped.is_some() => WITH_SHARES,
             (Part::Shared(_), _) => WITH_SHARES,
             (Part::Model(_), _) => WITHOUT_SHARES,
@@ -92,8 +98,9 @@ fn periods(usage: &Usage) -> impl Iterator<Item = &Periods> {
 }
 
 /// Whether there is anything that versions before 4 do not know.
-fn has_late_counts(periods: &Periods) -> bool {
-    late_counts(periods) != [0; 3]
+pub(crate) fn has_all_counts(snapshot: &Snapshot) -> bool {
+    let mut counts = snapshot.subjects.values().flat_map(periods).map(late_counts);
+    counts.any(|counts| counts != [0; 3])
 }
 
 fn late_counts(periods: &Periods) -> [u64; 3] {
@@ -455,7 +462,7 @@ mod tests {
         };
         assert_eq!(*usage, expected);
         let mut written = Vec::new();
-        encode(1, snapshots.iter(), &mut written);
+        encode(1, snapshots.iter(), true, &mut written);
         assert_eq!((written[7], &written[HEADER..]), (WITHOUT_MONEY, &body[..]));
     }
 
@@ -471,30 +478,34 @@ mod tests {
     }
 
     #[test]
-    fn requests_of_a_day_are_written_where_there_are_any() {
+    fn requests_of_a_day_are_written_where_a_limit_needs_them_and_else_every_worker_can_read_the_file() {
         let mut snapshot = Snapshot::empty(Origin {
             shard: 0,
             incarnation: 0,
         });
-        for (requests, version) in [(0, WITHOUT_MONEY), (8, WITH_ALL_COUNTS)] {
-            let name = SubjectName {
-                tenant: "a".into(),
-                part: Part::Whole,
-            };
+        let name = SubjectName {
+            tenant: "a".into(),
+            part: Part::Whole,
+        };
+        for (requests, all_counts, version) in [
+            (0, true, WITHOUT_MONEY),
+            (8, false, WITHOUT_MONEY),
+            (8, true, WITH_ALL_COUNTS),
+        ] {
             let counts = Counts {
                 requests,
                 tokens: 1,
                 cost: 0,
             };
-            snapshot.subjects.insert(name, of_a_day(counts));
+            snapshot.subjects.insert(name.clone(), of_a_day(counts));
             let mut written = Vec::new();
-            encode(1, std::iter::once(&snapshot), &mut written);
+            encode(1, std::iter::once(&snapshot), all_counts, &mut written);
             assert_eq!(written[7], version);
             let body = &written[HEADER..];
-            assert_eq!(
-                decode_body(body, told(body, version)).unwrap(),
-                [snapshot.clone()]
-            );
+            let read = decode_body(body, told(body, version)).unwrap();
+            let expected = if all_counts { requests } else { 0 };
+            let counts = read[0].subjects[&name].periods.of_day;
+            assert_eq!((counts.requests, counts.tokens), (expected, 1));
         }
     }
 
@@ -519,11 +530,11 @@ mod tests {
         ] {
             snapshot.subjects.insert(of_tenant(part), usage.clone());
             let mut written = Vec::new();
-            encode(1, std::iter::once(&snapshot), &mut written);
+            encode(1, std::iter::once(&snapshot), true, &mut written);
             assert_eq!(written[7], version);
         }
         let mut written = Vec::new();
-        encode(1, std::iter::once(&snapshot), &mut written);
+        encode(1, std::iter::once(&snapshot), true, &mut written);
         let body = &written[HEADER..];
         assert!(decode_body(body, told(body, WITHOUT_SHARES)).is_err());
     }
@@ -596,7 +607,7 @@ mod tests {
         #[test]
         fn what_is_written_is_read(number in any::<u64>(), snapshots in prop::collection::vec(snapshot(), 0..4)) {
             let mut bytes = Vec::new();
-            encode(number, snapshots.iter(), &mut bytes);
+            encode(number, snapshots.iter(), true, &mut bytes);
             let body = decode_header(bytes[..HEADER].try_into().unwrap()).unwrap();
             prop_assert_eq!(body.length, bytes.len() - HEADER);
             prop_assert_eq!(decode_body(&bytes[HEADER..], body), Ok(snapshots));
@@ -610,7 +621,7 @@ mod tests {
             cut in any::<prop::sample::Index>(),
         ) {
             let mut bytes = Vec::new();
-            encode(1, snapshots.iter(), &mut bytes);
+            encode(1, snapshots.iter(), true, &mut bytes);
             let mut body = bytes.split_off(HEADER);
             for (at, byte) in changes {
                 let at = at.index(body.len());

@@ -43,6 +43,8 @@ pub struct LimitStore {
     damaged: BTreeSet<Origin>,
     files: BTreeMap<Origin, Seen>,
     unwritten: bool,
+    /// Whether a limit needs counts that workers from before them cannot read.
+    all_counts: bool,
     writes: u64,
     written_at: u64,
     /// When files were last looked at, and how often.
@@ -108,6 +110,7 @@ impl LimitStore {
             damaged: BTreeSet::new(),
             files: BTreeMap::new(),
             unwritten: true,
+            all_counts: false,
             writes: 0,
             written_at: 0,
             polled_at: 0,
@@ -118,6 +121,8 @@ impl LimitStore {
             .read_others(now)
             .map_err(LimitStoreError::io("list", gateway))?;
         let crashed = store.crashed();
+        // Until changes say what is limited, nothing that was worth a count is forgotten.
+        store.all_counts = store.foreign.snapshots().any(format::has_all_counts);
         store.foreign.tick(now);
         store.write(now)?;
         Ok(Opened {
@@ -158,6 +163,7 @@ impl LimitStore {
     /// Adds what changed in the own limiter. Changes come in the order in which they were taken.
     pub fn apply(&mut self, changes: &Changes) {
         self.own.apply(changes);
+        self.all_counts = changes.need_all_counts();
         self.unwritten |= !changes.is_empty();
     }
 
@@ -187,7 +193,7 @@ impl LimitStore {
         self.own.at = self.own.at.max(now);
         self.writes += 1;
         let snapshots = std::iter::once(&self.own).chain(self.inherited.values());
-        format::encode(self.writes, snapshots, &mut self.buffer);
+        format::encode(self.writes, snapshots, self.all_counts, &mut self.buffer);
         if self.buffer.len() > MAX_FILE_BYTES {
             return Err(LimitStoreError::TooLarge {
                 subjects: self.own.subjects.len(),

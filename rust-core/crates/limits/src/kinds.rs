@@ -67,6 +67,9 @@ macro_rules! table {
         }
 
         impl Limits {
+            /// Nothing is limited.
+            pub const NONE: Self = Self { $($field: None,)+ };
+
             /// One of them.
             #[must_use]
             pub fn get(&self, limit: Limit) -> Option<NonZeroU64> {
@@ -214,6 +217,18 @@ impl Limits {
     #[must_use]
     pub fn has_budget(&self) -> bool {
         self.any(Limit::is_money)
+    }
+
+    /// Whether anything is limited that state files before version 4 have no count of.
+    pub(crate) fn needs_all_counts(&self) -> bool {
+        self.any(|limit| {
+            let Kind { quantity, period, .. } = *limit.kind();
+            match period {
+                Period::Day => quantity == Quantity::Requests,
+                Period::Month => quantity != Quantity::Money,
+                Period::Minute | Period::Now => false,
+            }
+        })
     }
 
     fn any(&self, wanted: impl Fn(Limit) -> bool) -> bool {

@@ -72,6 +72,8 @@ pub struct Limiter {
     unrecorded_vacant: Vec<u32>,
     #[expect(clippy::vec_box, reason = "the boxes move between this list and the subjects")]
     spare: Vec<Box<Window>>,
+    /// Whether a limit needs counts that old state files do not have.
+    all_counts: bool,
     /// Where [`Limiter::sweep`] goes on.
     swept: usize,
 }
@@ -86,6 +88,7 @@ impl Limiter {
     /// Replaces all limits and returns the id of each tenant, in the order given. Counters stay; a tenant that is not
     /// named any more is removed. Counting begins with a tenant's or its keys' first limit, from zero.
     pub fn set_limits(&mut self, limits: &[TenantLimits]) -> Vec<TenantId> {
+        self.all_counts = false;
         for tenant in &mut self.tenants {
             tenant.quotas = None;
         }
@@ -105,6 +108,7 @@ impl Limiter {
             Some(id) => *id,
             None => self.add_tenant(&limits.name),
         };
+        self.all_counts |= limits.quotas.all_counts;
         let tenant = &mut self.tenants[id.0 as usize];
         tenant.quotas = Some(Arc::clone(&limits.quotas));
         if limits.quotas.counted && tenant.subject == NONE {

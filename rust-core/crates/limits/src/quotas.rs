@@ -20,6 +20,8 @@ pub struct Quotas {
     pub(crate) money_counted: bool,
     /// Whether tokens or money are limited at all.
     use_counted: bool,
+    /// Whether anything is limited that old state files have no count of.
+    pub(crate) all_counts: bool,
     /// Budgets of models, sorted by name.
     pub(crate) models: Box<[(Arc<str>, Ceilings)]>,
     /// What the tenants of one namespace share, and the name of the plan by which they do.
@@ -49,6 +51,7 @@ impl Quotas {
             keys_counted,
             money_counted: limits.has_budget() || key_limits.has_budget(),
             use_counted: [limits, key_limits].iter().any(|limits| limits.counts_use()) || !models.is_empty(),
+            all_counts: limits.needs_all_counts() || key_limits.needs_all_counts(),
             models: models.into_iter().collect(),
             ceilings: Ceilings::from(limits),
             key_ceilings: Ceilings::from(key_limits),
@@ -67,6 +70,7 @@ impl Quotas {
         self.counted = true;
         self.money_counted |= limits.has_budget();
         self.use_counted |= limits.counts_use();
+        self.all_counts |= limits.needs_all_counts();
         self.policies = policies::with(&self.policies, Scope::Namespace, limits);
         self.shared = Some((plan.into(), Ceilings::from(limits)));
         self

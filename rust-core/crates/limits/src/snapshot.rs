@@ -148,6 +148,7 @@ pub struct Changes {
     pub(crate) through_seq: u64,
     /// Unix microseconds.
     pub(crate) at: u64,
+    pub(crate) all_counts: bool,
     pub(crate) entries: Vec<Change>,
     pub(crate) seconds: Vec<Second>,
 }
@@ -162,6 +163,12 @@ pub(crate) struct Change {
 }
 
 impl Changes {
+    /// Whether a limit needs counts that state files before version 4 do not have.
+    #[must_use]
+    pub fn need_all_counts(&self) -> bool {
+        self.all_counts
+    }
+
     /// Whether no subject changed.
     #[must_use]
     pub fn is_empty(&self) -> bool {

@@ -11,14 +11,7 @@ use std::num::NonZeroU64;
 use std::sync::Arc;
 use support::{KEY, MIDNIGHT, OTHER_KEY, SECOND, START, consume, limits};
 
-const NOTHING: Limits = Limits {
-    requests_per_minute: None,
-    tokens_per_minute: None,
-    tokens_per_day: None,
-    concurrency: None,
-    nanodollars_per_day: None,
-    nanodollars_per_month: None,
-};
+const NOTHING: Limits = Limits::NONE;
 
 fn money(day: u64) -> Limits {
     Limits {

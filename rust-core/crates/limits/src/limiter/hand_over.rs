@@ -61,6 +61,7 @@ impl Limiter {
     pub fn take_changes(&mut self, through_seq: u64, now: u64, changes: &mut Changes) {
         let moment = self.tell(now);
         (changes.through_seq, changes.at) = (through_seq, self.now);
+        changes.all_counts = self.all_counts;
         changes.entries.clear();
         changes.seconds.clear();
         for index in &self.changed {
