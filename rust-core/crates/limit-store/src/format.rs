@@ -232,7 +232,9 @@ fn put_periods(out: &mut Vec<u8>, periods: &Periods, version: u8) {
         put(out, periods.of_month.cost);
     }
     if version >= WITH_ALL_COUNTS {
-        late_counts(periods).map(|count| put(out, count));
+        for count in late_counts(periods) {
+            put(out, count);
+        }
     }
 }
 

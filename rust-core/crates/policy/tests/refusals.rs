@@ -237,7 +237,7 @@ fn too_many_rules_are_refused() {
     assert!(
         refusal(json!({"rules": rules}))
             .to_string()
-            .contains("1024 at most")
+            .contains("at most 1024")
     );
     assert_eq!(
         Policy::of(&json!({"rules": &rules[..1024]})).ids("word1023."),
