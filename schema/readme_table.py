@@ -3,7 +3,8 @@
 python schema/readme_table.py           # writes them where they stand
 python schema/readme_table.py --check   # exits with 1 when one is stale
 
-Rows of other sections are written by hand; gateway/tests/test_config.py checks that none is missing.
+Rows of other sections are written by hand, but one that is missing is added as it would be generated;
+gateway/tests/test_config.py checks that none is missing.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from inspect import get_annotations
 from itertools import pairwise
 from pathlib import Path
@@ -47,9 +49,8 @@ Schema = dict[str, Any]
 
 def main() -> int:
     """Writes or checks the page; returns the exit code."""
-    made = dict(rows(Settings))
     before = PAGE.read_text().splitlines()
-    after = with_rows(before, made)
+    after = with_rows(before, list(rows(Settings)))
     if "--check" not in sys.argv[1:]:
         PAGE.write_text("\n".join(after) + "\n")
     elif after != before:
@@ -58,17 +59,30 @@ def main() -> int:
     return 0
 
 
-def with_rows(page: list[str], made: dict[str, str]) -> list[str]:
+def with_rows(page: list[str], made: list[Row]) -> list[str]:
     """The lines of a page with the rows as they are made. A row that is missing follows the one before it."""
-    after = [made.get(found[1], line) if (found := _ROW.match(line)) else line for line in page]
-    for before, row in pairwise(made.values()):
-        if row not in after and before in after:
-            after.insert(after.index(before) + 1, row)
+    generated = {row.field: row.line for row in made if row.is_generated}
+    after = [generated.get(found[1], line) if (found := _ROW.match(line)) else line for line in page]
+    fields = [found[1] if (found := _ROW.match(line)) else None for line in after]
+    for before, row in pairwise(made):
+        if row.field not in fields and before.field in fields:
+            at = fields.index(before.field) + 1
+            fields.insert(at, row.field)
+            after.insert(at, row.line)
     return after
 
 
-def rows(section: type[BaseModel], below: str = "") -> Iterator[tuple[str, str]]:
-    """Yields each row that is generated, by its field as the table writes it."""
+@dataclass(frozen=True)
+class Row:
+    """A field as the table writes it, its line, and whether that is always generated."""
+
+    field: str
+    line: str
+    is_generated: bool
+
+
+def rows(section: type[BaseModel], below: str = "") -> Iterator[Row]:
+    """Yields the row of each field that stands in the schema."""
     properties: Schema = section.model_json_schema(by_alias=True)["properties"]
     required = section.model_json_schema(by_alias=True).get("required", ())
     for name, field in section.model_fields.items():
@@ -77,18 +91,18 @@ def rows(section: type[BaseModel], below: str = "") -> Iterator[tuple[str, str]]
         inner = next(models(field.annotation), None)
         if inner is not None:
             yield from rows(inner, f"{path}.")
-        elif is_generated(section, name):
+        elif (module := schema_module(section, name)) is not None:
             node = properties[alias]
             default = "required" if alias in required else shown(node.get("default"))
             cells = (f"`{path}`", default, bounds(alias, node), cell(node["description"]))
-            yield path, "| " + " | ".join(cells) + " |"
+            yield Row(path, "| " + " | ".join(cells) + " |", module in GENERATED)
 
 
-def is_generated(section: type[BaseModel], field: str) -> bool:
-    """Whether the row of a field is generated: it is one of the schema's, not of a class made of that."""
+def schema_module(section: type[BaseModel], field: str) -> str | None:
+    """The schema's module that has a field; None of one that stands in a class made of the schema's."""
     owner = next(one for one in section.__mro__ if field in get_annotations(one))
     package, _, module = owner.__module__.partition(".")
-    return issubclass(owner, Section) and package == "proofgate_schema" and module in GENERATED
+    return module if issubclass(owner, Section) and package == "proofgate_schema" else None
 
 
 def models(annotation: Any) -> Iterator[type[BaseModel]]:

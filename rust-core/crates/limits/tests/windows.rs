@@ -117,7 +117,7 @@ proptest! {
                             Limit::TokensPerMinute => (tokens, step.reserve, TOKENS),
                             Limit::TokensPerDay => (on_day, step.reserve, DAY),
                             Limit::Concurrency => (open, 1, PLACES),
-                            Limit::MoneyPerDay | Limit::MoneyPerMonth => unreachable!("there is no budget"),
+                            other => unreachable!("there is no limit {other:?}"),
                         };
                         prop_assert!(used + needed > limit, "{:?} with {} used", refused, used);
                         prop_assert_eq!(refused.remaining, limit.saturating_sub(used));
