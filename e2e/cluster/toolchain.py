@@ -93,8 +93,13 @@ HELM = Tool(
 KIND = Tool("kind", (("kind", "sigs.k8s.io/kind"),), minutes=0.5)
 PROMTOOL = Tool("promtool", (("promtool", "github.com/prometheus/prometheus/cmd/promtool"),), minutes=2)
 
+#: A registry on loopback, what copies a release into it, and what verifies the release there.
+REGISTRY = Tool("registry", (("registry", "github.com/distribution/distribution/v3/cmd/registry"),), minutes=1)
+ORAS = Tool("oras", (("oras", "oras.land/oras/cmd/oras"),), minutes=0.5)
+COSIGN = Tool("cosign", (("cosign", "github.com/sigstore/cosign/v3/cmd/cosign"),), minutes=4)
+
 LOCAL_TOOLS = (KUBERNETES, ETCD, CONTAINERD, COREDNS, PAUSE, HELM)
-EVERY_TOOL = (*LOCAL_TOOLS, KIND, PROMTOOL)
+EVERY_TOOL = (*LOCAL_TOOLS, KIND, PROMTOOL, REGISTRY, ORAS, COSIGN)
 
 
 def linker_flags(tool: Tool) -> str:
