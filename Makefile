@@ -325,6 +325,23 @@ $(PROOFGATE_AGENTS_AGENTS)/.ready $(PROOFGATE_AGENTS_LIBRARIES)/.ready $(PROOFGA
 
 ##@ Releases
 
+# Where a Docker engine answers, nothing but Python and Go is needed: the Dockerfiles have the compiler.
+.PHONY: release
+release: ## Everything that is installed of VERSION, into dist: [PLATFORMS=… REGISTRY=… SIGN=key.pem|keyless BUILDER=docker|local PUBLISH=yes]
+	@test -n "$(VERSION)" || { echo "VERSION is not set: make release VERSION=$$(./setup/check-version)" >&2; exit 2; }
+	@./setup/environment dev
+	@"$(PY)" -m setup.release build --version "$(VERSION)" $(if $(PLATFORMS),--platforms "$(PLATFORMS)") \
+	  $(if $(REGISTRY),--registry "$(REGISTRY)") $(if $(SIGN),--sign "$(SIGN)") $(if $(BUILDER),--builder "$(BUILDER)")
+	@$(if $(PUBLISH),"$(PY)" -m setup.release publish --registry "$(REGISTRY)" $(if $(GITHUB_ACTIONS),--github))
+
+.PHONY: release-tools
+release-tools: $(SETUP) ## Build a registry, what copies into it, and cosign, which verifies there (6 minutes, once)
+	@python3 -m e2e.cluster tools registry oras cosign helm >/dev/null
+
+.PHONY: test-release
+test-release: ## A release as a stranger gets it: installed, pulled from a registry, verified
+	$(RUN) run release
+
 # Images for several platforms cannot be kept by the engine's own store, so they are pushed as they are built.
 .PHONY: release-images
 release-images: export TAG ?= $(shell ./setup/check-version)

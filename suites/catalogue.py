@@ -45,6 +45,8 @@ TOOLS = Pytest(
     # Two folders have a file of the same name.
     options=("--import-mode=importlib",),
 )
+#: A release of the wheels that the other suites tested; its files share one release and one registry.
+RELEASE = Pytest(("e2e/release",), processes=1)
 #: On a cluster of two nodes; e2e/tests/conftest.py gives groups of files to the processes.
 CLUSTER = Pytest(("e2e/tests",), processes=5)
 
@@ -58,6 +60,7 @@ STEPS = (
     Step("agents-sdk", "build", make("agents-sdk"), ("setup",), cores=0.5),
     Step("rust-binaries", "build", Command((PYTHON, "-m", "suites.rust", "--build")), ("setup",)),
     Step("promtool", "build", make("promtool"), ("setup",)),
+    Step("release-tools", "build", make("release-tools"), ("setup",)),
     # The longest first: what begins last is to be short. What mostly waits has room beside two others.
     Step(
         "cluster", "tests", CLUSTER, ("images",), cores=0.5, environment={"PROOFGATE_E2E_MAY_CLEAR": "yes"},
@@ -65,6 +68,7 @@ STEPS = (
     ),
     Step("worker", "tests", WORKER, ("extension", "go-binaries"), cores=0.75),
     Step("control-plane", "tests", CONTROL_PLANE, ("extension", "cluster-binaries", "promtool"), cores=0.75),
+    Step("release", "tests", RELEASE, ("images", "release-tools"), cores=0.75),
     Step("clients", "tests", CLIENTS, ("extension", "node-clients"), cores=0.75),
     Step("operator", "tests", OPERATOR, ("extension",), cores=0.75),
     # The same code gets the same answer; `make properties` and `make hunt-flakes` take other seeds.

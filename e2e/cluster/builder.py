@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from .cgroups import BUILDS_GROUP
+from .cgroups import builds_group
 from .console import LabError, say
 from .layout import cache_folder
 from .processes import run
@@ -37,10 +37,13 @@ class Recipe:
     arguments: Mapping[str, str] = field(default_factory=dict)
     salt: str = ""
     stages: Mapping[str, Path] = field(default_factory=dict)
+    #: More options of buildah's, such as a platform.
+    options: tuple[str, ...] = ()
 
     def digest(self) -> str:
         """Of all that decides the image's content: equal digests make a build, and a load, unnecessary."""
-        digest = hashlib.sha256(repr((self.name, sorted(self.arguments.items()), self.salt)).encode())
+        inputs = (self.name, sorted(self.arguments.items()), self.salt, *self.options)
+        digest = hashlib.sha256(repr(inputs).encode())
         text = self.dockerfile.read_bytes()
         digest.update(text)
         for name, sources in sorted(copied_sources(text.decode(), self.stages).items()):
@@ -152,7 +155,7 @@ def build_with_buildah(recipe: Recipe, *, keep: bool = False) -> None:
     # Debris of an interrupted build.
     _buildah("rm", "--all", check=False)
     _buildah(
-        "bud", "--isolation=chroot", "--pull-never", *recipe.flags(),
+        "bud", "--isolation=chroot", "--pull-never", *recipe.options, *recipe.flags(),
         f"--tag={recipe.name}", f"--file={recipe.dockerfile}", str(recipe.context),
         timeout=BUILD_TIMEOUT,
     )  # fmt: skip
@@ -207,7 +210,7 @@ def _buildah(*words: str, timeout: float = 120, check: bool = True) -> str:
     verb, rest = words[0], words[1:]
     policy_flag = [f"--signature-policy={policy}"] if verb in {"bud", "push"} else []
     command = ["buildah", *store, verb, *policy_flag, *rest]
-    return run(command, timeout=timeout, environment=environment, group=BUILDS_GROUP, check=check).stdout
+    return run(command, timeout=timeout, environment=environment, group=builds_group(), check=check).stdout
 
 
 def _plain(name: str) -> str:

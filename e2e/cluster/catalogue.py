@@ -10,7 +10,7 @@ from pathlib import Path
 
 from . import builder, nodes, toolchain
 from .builder import Recipe
-from .cgroups import BUILDS_GROUP
+from .cgroups import builds_group
 from .console import LabError, say
 from .layout import NODES, PACKAGE, lab_folder
 from .processes import run
@@ -52,7 +52,7 @@ def ensure_base() -> None:
             shutil.rmtree(older)
         context.mkdir()
         partial = context / "partial.tar"
-        run([*BASE_COMMAND, partial], timeout=900, group=BUILDS_GROUP)
+        run([*BASE_COMMAND, partial], timeout=900, group=builds_group())
         partial.rename(context / "base.tar")
     say("building the base image")
     builder.forget(BASE)
@@ -86,7 +86,12 @@ def ensure_archive(recipe: Recipe) -> Path:
 
 
 def product_recipe(
-    name: str, dockerfile: Path, context: Path, arguments: Mapping[str, str], stages: Mapping[str, Path]
+    name: str,
+    dockerfile: Path,
+    context: Path,
+    arguments: Mapping[str, str],
+    stages: Mapping[str, Path],
+    options: tuple[str, ...] = (),
 ) -> Recipe:
     """The recipe of a product image; without a BASE of the caller's choice it gets the lab's."""
     for path in (dockerfile, context, *stages.values()):
@@ -97,7 +102,7 @@ def product_recipe(
         chosen.setdefault("BASE", BASE)
     salt = base_digest() if BASE in chosen.values() else ""
     brought = {stage: folder.absolute() for stage, folder in stages.items()}
-    return Recipe(full_reference(name), dockerfile.absolute(), context.absolute(), chosen, salt, brought)
+    return Recipe(full_reference(name), dockerfile.absolute(), context.absolute(), chosen, salt, brought, options)
 
 
 def find_archive(name: str) -> tuple[str, Path]:

@@ -85,6 +85,11 @@ def joining_file(group: str) -> str:
     return str(_within(chosen, group) / "cgroup.procs")
 
 
+def builds_group() -> str | None:
+    """The group of image builds; None while no lab is up, which a release is built without."""
+    return BUILDS_GROUP if os.path.exists(joining_file(BUILDS_GROUP)) else None
+
+
 def hierarchies() -> list[Path]:
     """All mounted hierarchies: one on v2; on v1 each controller's, and the unified one if it has controllers."""
     if _unified(MOUNT):

@@ -16,7 +16,7 @@ READ = {
     "schema/pyproject.toml": '[project]\nname = "x"\nversion = "1.2.3"\n',
     "schema/src/proofgate_schema/__init__.py": '__version__ = "1.2.3"\n',
     "operator/src/proofgate_operator/__init__.py": '__version__ = "1.2.3"\n',
-    "charts/proofgate-operator/Chart.yaml": "version: 0.9.0\nappVersion: 1.2.3\n",
+    "charts/proofgate-operator/Chart.yaml": "version: 1.2.3\nappVersion: 1.2.3\n",
 }
 
 
