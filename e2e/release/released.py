@@ -18,14 +18,14 @@ import yaml
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from e2e.cluster import toolchain
+from e2e.cluster.layout import cache_folder
 from e2e.programs import Program
 from setup.release.__main__ import toolchain_binary
 from setup.release.version import ROOT, version_of
 
 #: A build of both images on a machine that does other things as well.
 PATIENCE = 1800
-WHEELS = toolchain.cache_folder() / "wheels"
+WHEELS = cache_folder() / "wheels"
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from e2e.release import released
 from e2e.release.released import Release
 from setup.release.archives import unpacked
 from setup.release.oci import Layout
+from setup.release.version import ROOT
 
 SIGNED = ("signature", "provenance")
 
@@ -93,7 +94,7 @@ def test_the_provenance_names_every_file_the_commit_and_what_was_pinned(made: Re
     assert {one["name"]: one["digest"]["sha256"] for one in found["subject"]} == listed
     assert found["predicateType"] == "https://slsa.dev/provenance/v1"
     definition = found["predicate"]["buildDefinition"]
-    commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, cwd=released.ROOT).stdout
+    commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, cwd=ROOT).stdout
     assert definition["resolvedDependencies"][0]["digest"] == {"gitCommit": commit.strip()}
     locks = {one["uri"].rpartition("#")[2] for one in definition["resolvedDependencies"]}
     assert {"rust-core/Cargo.lock", "requirements/gateway.txt", "requirements/operator.txt"} <= locks
@@ -123,7 +124,7 @@ def test_an_image_says_what_it_is_and_its_sbom_what_is_in_it(made: Release, imag
     kinds = {purl.split("/")[0] for one in document["components"] if (purl := one.get("purl"))}
     assert {"pkg:pypi", "pkg:deb"} <= kinds
     assert ("pkg:cargo" in {kind.split("/")[0] for kind in kinds}) is (image == "worker")
-    locked = (released.ROOT / "requirements" / f"{'gateway' if image == 'worker' else image}.txt").read_text()
+    locked = (ROOT / "requirements" / f"{'gateway' if image == 'worker' else image}.txt").read_text()
     pinned = {f"pkg:pypi/{a.lower().replace('_', '-')}@{b}" for a, b in re.findall(r"^([\w.-]+)==(\S+)", locked, re.M)}
     assert pinned <= {one.get("purl") for one in document["components"]}
     known = {one["bom-ref"] for one in document["components"]} | {document["metadata"]["component"]["bom-ref"]}

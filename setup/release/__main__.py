@@ -8,6 +8,7 @@ from pathlib import Path
 
 from e2e.cluster import toolchain
 from e2e.cluster.console import LabError
+from e2e.cluster.layout import cache_folder
 from setup.release import images, publish
 from setup.release.errors import ReleaseError
 from setup.release.make import Plan, make
@@ -64,7 +65,7 @@ def _build(arguments: argparse.Namespace) -> None:
     if wheels is None:
         if arguments.built:
             raise ReleaseError("--built takes wheels as they are: --wheels says where they are")
-        wheels = toolchain.cache_folder() / "wheels"
+        wheels = cache_folder() / "wheels"
     platforms = sorted({one.strip() for one in arguments.platforms.split(",") if one.strip()})
     if not platforms or any(one not in ("linux/amd64", "linux/arm64") for one in platforms):
         raise ReleaseError(f"PLATFORMS={arguments.platforms}: there are linux/amd64 and linux/arm64")

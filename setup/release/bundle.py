@@ -74,7 +74,16 @@ def _annotations() -> dict[str, str]:
 
 
 def _rendered(chart: Path, helm: Path) -> list[dict[str, Any]]:
-    command = [helm, "template", "proofgate", chart, "--namespace", "operators", "--set", "listNamespaces=true"]
+    command = [
+        str(helm),
+        "template",
+        "proofgate",
+        str(chart),
+        "--namespace",
+        "operators",
+        "--set",
+        "listNamespaces=true",
+    ]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         raise ReleaseError(f"the chart cannot be rendered for the bundle: {done.stderr.strip()}")

@@ -28,7 +28,7 @@ _KINDS = {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
 def package(source: Source, registry: str, worker: str, operator: str, notes: str, helm: Path) -> bytes:
     """The chart's archive; `worker` and `operator` are digests of images in the registry. Raises ReleaseError."""
     with tempfile.TemporaryDirectory(prefix="proofgate-chart-") as folder:
-        command = [ROOT / "setup" / "package-chart", registry, folder, worker, operator]
+        command = [str(ROOT / "setup" / "package-chart"), registry, folder, worker, operator]
         path = f"{helm.parent}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
         done = subprocess.run(command, capture_output=True, text=True, env={"PATH": path, "HOME": folder})
         if done.returncode:

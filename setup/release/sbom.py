@@ -53,15 +53,15 @@ def document(name: str, source: Source, image: Descriptor, layout: Layout, wheel
         "licenses": [{"license": {"id": "Apache-2.0"}}],
     }
     components = sorted([*found.values(), *nested.values()], key=lambda one: str(one["bom-ref"]))
-    edges = [{"ref": root["bom-ref"], "dependsOn": sorted(found)}]
-    edges += [{"ref": ref, "dependsOn": sorted(on)} for ref, on in sorted(depends.items())]
+    graph = [{"ref": str(root["bom-ref"]), "dependsOn": sorted(found)}]
+    graph += [{"ref": ref, "dependsOn": sorted(on)} for ref, on in sorted(depends.items())]
     body = {
         "bomFormat": "CycloneDX",
         "specVersion": "1.5",
         "version": 1,
         "metadata": {"component": root, "properties": [{"name": "proofgate:commit", "value": source.commit}]},
         "components": components,
-        "dependencies": edges,
+        "dependencies": graph,
     }
     seed = hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
     body["serialNumber"] = f"urn:uuid:{uuid.uuid5(uuid.NAMESPACE_URL, f'sha256:{seed}')}"

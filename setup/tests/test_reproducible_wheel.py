@@ -50,7 +50,7 @@ def wheels(tmp_path: Path) -> tuple[Path, Path]:
 
 
 def rewrite(*wheels: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, ROOT / "setup" / "reproducible-wheel", *wheels]
+    command = [sys.executable, str(ROOT / "setup" / "reproducible-wheel"), *map(str, wheels)]
     return subprocess.run(command, capture_output=True, text=True)
 
 
