@@ -66,6 +66,11 @@ run: ## A gateway without Kubernetes, on 127.0.0.1:8080; with OPENAI_API_KEY in 
 	@./setup/develop gateway
 	@"$$(./setup/environment --path gateway)/bin/python" -m e2e.run
 
+.PHONY: demo-cut
+demo-cut: ## Cut the newest records off a hash chain and off our ledger, and see which check finds it (no cluster)
+	@./setup/develop gateway
+	@"$$(./setup/environment --path gateway)/bin/python" examples/attacks/cut_the_tail.py
+
 .PHONY: demo-swap
 demo-swap: develop ## A model is swapped behind its provider's name, and the gateway notices (10 seconds, no cluster)
 	@"$(PY)" -m e2e.swap

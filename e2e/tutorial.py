@@ -3,23 +3,70 @@
 from __future__ import annotations
 
 import re
+import subprocess
+from dataclasses import dataclass
 from pathlib import Path
 
-CLUSTER = Path(__file__).resolve().parents[1] / "docs" / "tutorial" / "on-your-cluster.md"
+_DOCS = Path(__file__).resolve().parents[1] / "docs"
+CLUSTER = _DOCS / "tutorial" / "on-your-cluster.md"
+FIRST_PROOF = _DOCS / "tutorial" / "first-proof.md"
+CUT_THE_TAIL = _DOCS / "tutorial" / "cut-the-tail.md"
 _BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+#: Stands for lines, or for the rest of one, that the page leaves out.
+_LEFT_OUT = "…"
+_END_OF_STEP = "end of a step of the page:"
 
 
-def script(heading: str, page: str | None = None) -> str:
-    """The commands of the console blocks under a heading, one after the other, without what they print.
+@dataclass
+class Step:
+    """A command of a page and the lines that the page shows below it."""
+
+    command: str
+    shown: list[str]
+
+
+def steps(heading: str, page: str | None = None) -> list[Step]:
+    """The commands of the console blocks under a heading, and what the page says that they print.
 
     A command begins with `$ ` and goes on while its lines end in a backslash. Raises LookupError.
     """
     page = CLUSTER.read_text() if page is None else page
     section = re.search(rf"^## {re.escape(heading)}\n(.*?)(?=^## |\Z)", page, re.MULTILINE | re.DOTALL)
-    found = [command for block in _BLOCK.findall(section[1] if section else "") for command in _commands(block)]
+    found = [step for block in _BLOCK.findall(section[1] if section else "") for step in _steps(block)]
     if not found:
         raise LookupError(f"the page shows no commands under {heading!r}")
-    return "".join(f"{command}\n" for command in found)
+    return found
+
+
+def script(heading: str, page: str | None = None) -> str:
+    """The commands under a heading, one after the other, without what they print. Raises LookupError."""
+    return "".join(f"{step.command}\n" for step in steps(heading, page))
+
+
+def run(steps: list[Step], folder: Path, environment: dict[str, str], seconds: float) -> list[tuple[int, str]]:
+    """Runs the commands in one shell: the exit code of each, and what it printed.
+
+    Raises subprocess.TimeoutExpired.
+    """
+    text = "".join(f'{step.command}\necho "{_END_OF_STEP}$?"\n' for step in steps)
+    done = subprocess.run(
+        ["bash", "-u", "-o", "pipefail"], input=text, text=True, timeout=seconds, cwd=folder, env=environment,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    )  # fmt: skip
+    *parts, _ = re.split(rf"{_END_OF_STEP}(\d+)\n", done.stdout)
+    return [(int(code), printed) for printed, code in zip(parts[::2], parts[1::2], strict=True)]
+
+
+def missing(shown: list[str], printed: str, varying: str = r"req_\w+") -> list[str]:
+    """The shown lines that were not printed in their order; what `varying` matches may be anything like it."""
+    lines = iter(printed.replace("\r", "").splitlines())
+
+    def is_printed(line: str) -> bool:
+        parts = (re.sub(varying, lambda _: varying, re.escape(part)) for part in line.split(_LEFT_OUT))
+        pattern = re.compile(".*".join(parts))
+        return any(pattern.fullmatch(one) for one in lines)
+
+    return [line for line in shown if line != _LEFT_OUT and not is_printed(line)]
 
 
 def replaced(commands: str, changes: dict[str, str]) -> str:
@@ -31,15 +78,17 @@ def replaced(commands: str, changes: dict[str, str]) -> str:
     return commands
 
 
-def _commands(block: str) -> list[str]:
-    found: list[str] = []
+def _steps(block: str) -> list[Step]:
+    found: list[Step] = []
     open_ended = False
     for line in block.splitlines():
         if line.startswith("$ "):
-            found.append(line.removeprefix("$ "))
+            found.append(Step(line.removeprefix("$ "), []))
         elif open_ended:
-            found[-1] += f"\n{line}"
+            found[-1].command += f"\n{line}"
         else:
+            if found:
+                found[-1].shown.append(line)
             continue
         open_ended = line.endswith("\\")
     return found

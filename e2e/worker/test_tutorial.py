@@ -1,0 +1,106 @@
+"""A reader of the tutorials of a laptop gets what they show: each command runs as it stands on the page.
+
+What differs is what any reader may have otherwise: ports, the id of an exchange, and where the commands are installed.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from e2e import tutorial
+from e2e.programs import PATIENCE, Program
+from e2e.run import start
+from e2e.tutorial import Step
+from e2e.worker.test_quickstart import ANYWHERE, NO_KEYS
+
+ROOT = Path(__file__).resolve().parents[2]
+INSTALLED = Path(sys.executable).parent
+RUN = Path(".state") / "run"
+
+
+@contextmanager
+def make_run(folder: Path) -> Iterator[tuple[Program, dict[str, str]]]:
+    """What `make run` starts, and what differs from the page."""
+    # The pages' commands find the environment and the examples in their folder.
+    (folder / "setup").mkdir()
+    environment = folder / "setup" / "environment"
+    environment.write_text(f"#!/bin/sh\necho {INSTALLED.parent}\n")
+    environment.chmod(0o755)
+    (folder / "examples").symlink_to(ROOT / "examples")
+    with ExitStack() as started:
+        worker, told = start(folder / RUN, NO_KEYS, started, ANYWHERE)
+        address = re.search(r"http://(127\.0\.0\.1:\d+)/v1", told)
+        admin = re.search(r"--admin http://(127\.0\.0\.1:\d+)", told)
+        assert address and admin, told
+        yield worker, {"127.0.0.1:8080": address[1], "127.0.0.1:9090": admin[1]}
+
+
+def changed(steps: list[Step], changes: dict[str, str]) -> list[Step]:
+    for old, new in changes.items():
+        steps = [replace(step, command=step.command.replace(old, new)) for step in steps]
+    return steps
+
+
+def follow(steps: list[Step], folder: Path, codes: dict[int, int] | None = None) -> str:
+    """Runs the steps and returns their output, which has what the page shows. A step ends with 0, or by `codes`."""
+    ran = tutorial.run(steps, folder, dict(os.environ), 4 * PATIENCE)
+    assert len(ran) == len(steps), ran
+    for place, (step, (code, printed)) in enumerate(zip(steps, ran, strict=True)):
+        assert code == (codes or {}).get(place, 0), f"{step.command}\n{printed}"
+        assert tutorial.missing(step.shown, printed) == [], f"{step.command}\n{printed}"
+    return "".join(printed for _, printed in ran)
+
+
+def exchange_of(printed: str) -> str:
+    found = re.search(r"^x-request-id: (req_\w+)", printed, re.MULTILINE | re.IGNORECASE)
+    assert found, printed
+    return found[1]
+
+
+def test_the_first_proof_can_be_followed_command_by_command(folder: Path) -> None:
+    page = tutorial.FIRST_PROOF.read_text()
+    begin = tutorial.script("1. Start a gateway", page)
+    assert begin.splitlines()[1:] == ["make run"], "the test starts the gateway itself"
+    with make_run(folder) as (worker, changes):
+        printed = follow(changed(tutorial.steps("2. Send a request", page), changes), folder)
+        changes |= {"$ID": exchange_of(printed)}
+        rest = [
+            step
+            for heading in ("3. Get a receipt and verify it", "4. Change one byte", "5. Check the whole ledger")
+            for step in changed(tutorial.steps(heading, page), changes)
+        ]
+        [refused] = [place for place, step in enumerate(rest) if any("not verified" in line for line in step.shown)]
+        assert "The exit code is 40." in page
+        follow(rest, folder, {refused: 40})
+        assert worker.stop() == 0
+    # The last part of the other tutorial uses the ledger and the receipt of this one.
+    other = tutorial.CUT_THE_TAIL.read_text()
+    follow([rest[0], *tutorial.steps("With your own gateway", other)], folder)
+
+
+def test_the_readme_ends_in_verified_on_a_laptop(folder: Path) -> None:
+    page = (ROOT / "README.md").read_text()
+    steps = tutorial.steps("Try it on a laptop", page)
+    assert steps[0].command.startswith("make run "), "the test starts the gateway itself"
+    with make_run(folder) as (_, changes):
+        ask = tutorial.steps("2. Send a request", tutorial.FIRST_PROOF.read_text())[0]
+        printed = follow(changed([ask], changes), folder)
+        changes |= {"receipt ID ": f"receipt {exchange_of(printed)} "}
+        assert follow(changed(steps[1:], changes), folder).endswith("verified\n")
+
+
+def test_who_notices_a_cut_tail_is_what_the_page_shows(folder: Path) -> None:
+    (folder / "examples").symlink_to(ROOT / "examples")
+    path, attack = tutorial.steps("Run it", tutorial.CUT_THE_TAIL.read_text())
+    assert path.command.startswith("export PATH=")
+    environment = {**os.environ, "PATH": f"{INSTALLED}:{os.environ['PATH']}"}
+    [(code, printed)] = tutorial.run([attack], folder, environment, 4 * PATIENCE)
+    assert shutil.which("python", path=environment["PATH"]) == str(INSTALLED / "python")
+    assert code == 0 and printed.splitlines() == attack.shown, printed
