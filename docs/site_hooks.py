@@ -29,7 +29,8 @@ _FENCE = re.compile(r"^( *)(```|~~~).*?^\1\2 *$", re.MULTILINE | re.DOTALL)
 def on_config(config: Any) -> Any:
     """Called by MkDocs: sets the navigation."""
     docs = Path(config["docs_dir"])
-    config["nav"] = [{"Home": "README.md"}, *({kind: pages(docs, docs / folder)} for kind, folder in KINDS.items())]
+    tabs = ({kind: pages(docs, docs / folder)} for kind, folder in KINDS.items())
+    config["nav"] = [{"Home": ["README.md", "comparison.md"]}, *tabs]
     return config
 
 

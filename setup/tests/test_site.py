@@ -39,7 +39,7 @@ def test_pages_stand_below_the_headings_of_the_index_if_it_has_several(tmp_path:
 
 def test_every_page_of_the_documentation_is_below_a_tab() -> None:
     folders = {path.relative_to(ROOT / DOCS).parts[0] for path in (ROOT / DOCS).rglob("*.md")}
-    assert folders == {*KINDS.values(), "README.md"}
+    assert folders == {*KINDS.values(), "README.md", "comparison.md"}
 
 
 @pytest.mark.parametrize(
