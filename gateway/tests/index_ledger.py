@@ -78,7 +78,7 @@ class Log:
         return admission
 
     def refuse(self, number: int, ts: int = NOON, **other: Any) -> int:
-        usual = {"id": own_id(number, ts), "tenant": "acme", "status": 403, "code": "policy_denied"}
+        usual = {"id": own_id(number, ts), "tenant": "acme", "status": 403, "code": "policy_blocked"}
         return self.add("rejection", ts, **(usual | {"endpoint": None, "bytes": 5} | other))
 
     @property
@@ -118,14 +118,15 @@ def abandon(writer: Writer) -> None:
     os.close(writer._lock)
 
 
-#: By tenant and day: exchanges, refused, blocked, open, tokens of prompts and answers, nanodollars, and how
-#: many ended without a known cost.
+_COUNTED = ("refused", "denied", "blocked", "would_block", "redacted", "flagged")
+#: By tenant and day: exchanges, those of each verdict that is counted, open, tokens of prompts and answers,
+#: nanodollars, and how many ended without a known cost.
 Sums = dict[tuple[str | None, int], tuple[int, ...]]
 
 
 def sums_told(index: Path, asked: Filter) -> Sums:
     """What the tenants of a time add up to, by tenant and day, as readers are told it."""
-    names = ("exchanges", "refused", "blocked", "open", "prompt_tokens", "completion_tokens")
+    names = ("exchanges", *_COUNTED, "open", "prompt_tokens", "completion_tokens")
     with Questions(index) as questions:
         return {
             (of["tenant"], _day_of_name(day["day"])): tuple(
@@ -138,15 +139,15 @@ def sums_told(index: Path, asked: Filter) -> Sums:
 
 def sums_of_rows(index: Path, asked: Filter) -> Sums:
     """The same from each row."""
-    found: dict[tuple[str | None, int], list[float]] = defaultdict(lambda: [0] * 8)
+    found: dict[tuple[str | None, int], list[float]] = defaultdict(lambda: [0] * (len(_COUNTED) + 6))
     for row in rows(index, asked):
         of = found[row["tenant"], _day_of_name(row["time"][:10])]
         verdict, is_open = row["verdict"], row["outcome"] == "open"
-        figures = (1, verdict == "refused", verdict == "blocked", is_open)
+        figures = (1, *(verdict == name for name in _COUNTED), is_open)
         amounts = [
             float(row[name] or 0) for name in ("prompt_tokens", "completion_tokens", "cost_nanodollars")
         ]
-        unpriced = not is_open and verdict != "refused" and row["cost_nanodollars"] is None
+        unpriced = not is_open and verdict not in ("refused", "denied") and row["cost_nanodollars"] is None
         for at, figure in enumerate((*figures, *amounts, unpriced)):
             of[at] += figure
     return {key: tuple(map(int, figures)) for key, figures in found.items()}

@@ -72,7 +72,7 @@ EXPECTED = [
     (own_id(1), "acme", ["openai"], "allowed", [], "complete", 200, 2),
     (own_id(2, NOON + 1), "acme", ["openai"], "allowed", [], "aborted", None, 2),
     (own_id(3, NOON + 2), "acme", ["openai", "azure"], "allowed", [], "complete", 200, 3),
-    (own_id(5, NOON + 4), "acme", [], "refused", ["injection"], "policy_denied", 403, 1),
+    (own_id(5, NOON + 4), "acme", [], "denied", ["injection"], "policy_blocked", 403, 1),
     (own_id(6, NOON + 5), "acme", ["openai"], "allowed", [], "open", None, 1),
     (own_id(7, NOON + 7), "acme", ["openai"], "allowed", [], "complete", 200, 2),
     (own_id(4, NOON + DAY), "globex", ["openai", "azure"], "redacted", ["pii"], "complete", 200, 3),

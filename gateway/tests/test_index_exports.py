@@ -294,11 +294,12 @@ def test_an_export_of_version_1_has_fewer_columns_and_verifies(made: Path, capsy
     lines = table.read_bytes().decode().split("\r\n")
     former = [line.rsplit(",", 5)[0] for line in lines]
     assert lines[0].removeprefix(former[0]) == ",session,end_user,agent,parent_agent,trace_id"
-    content = "\r\n".join(former).encode()
+    # It calls what a rule denied refused.
+    content = "\r\n".join(former).encode().replace(b",denied,,", b",refused,,")
     table.write_bytes(content)
     path = made / "out" / "manifest.json"
     manifest = json.loads(path.read_bytes())
-    assert manifest["v"] == 3
+    assert manifest["v"] == 4
     manifest["files"]["exchanges.csv"] |= {
         "bytes": len(content),
         "sha256": hashlib.sha256(content).hexdigest(),
@@ -310,7 +311,7 @@ def test_an_export_of_version_1_has_fewer_columns_and_verifies(made: Path, capsy
     path.write_text(json.dumps(manifest | {"v": 1}))
     code, told = check(made, capsys)
     assert (code, "this version counts none" in told) == (0, True)
-    path.write_text(json.dumps(manifest | {"v": 4}))
+    path.write_text(json.dumps(manifest | {"v": 5}))
     assert "no export of this version" in check(made, capsys)[1]
 
 
@@ -329,6 +330,28 @@ def test_an_export_of_version_2_verifies_with_its_formulas(tmp_path: Path, capsy
     for name in ("counts", "left_out"):
         del manifest[name]
     path.write_text(json.dumps(manifest | {"v": 2}))
+    assert check(tmp_path, capsys)[0] == 0
+
+
+def test_an_export_of_version_3_calls_what_a_rule_denied_refused_and_verifies(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    log = Log(tmp_path / "ledger")
+    log.refuse(1, NOON)
+    log.refuse(2, NOON + 1, code="rate_limited")
+    log.sign()
+    bring_up(tmp_path / "index", tmp_path / "ledger", 100)
+    assert export(tmp_path) == 0
+    assert check(tmp_path, capsys)[0] == 0
+    table, path = tmp_path / "out" / "exchanges.csv", tmp_path / "out" / "manifest.json"
+    assert b",denied,,policy_blocked," in table.read_bytes()
+    table.write_bytes(table.read_bytes().replace(b",denied,,", b",refused,,"))
+    rewrite(tmp_path / "out", lambda _: None)
+    assert check(tmp_path, capsys)[0] == 40
+    manifest = json.loads(path.read_bytes())
+    assert (manifest["counts"].pop("verdict denied"), manifest["counts"]["verdict refused"]) == (1, 1)
+    manifest["counts"]["verdict refused"] = 2
+    path.write_text(json.dumps(manifest | {"v": 3}))
     assert check(tmp_path, capsys)[0] == 0
 
 

@@ -20,6 +20,13 @@ BEGIN = NOON // DAY * DAY
 Times = list[tuple[int | None, int | None]]
 
 
+def note(chance: random.Random) -> dict[str, object] | None:
+    """A note of rules that matched, or none."""
+    rules = [rule for rule in ("pii", "secrets", "injection") if chance.random() < 0.3]
+    redacted, would_block = chance.random() < 0.5, chance.random() < 0.2
+    return {"rules": rules, "redacted": redacted, "would_block": would_block} if rules else None
+
+
 def written(ledger: Path, chance: random.Random) -> None:
     """Two shards over four days; ends that come late, by a successor, or never."""
     logs = [Log(ledger), Log(ledger, SECOND, shard=1)]
@@ -29,9 +36,12 @@ def written(ledger: Path, chance: random.Random) -> None:
         log, ts = chance.choice(logs), BEGIN + chance.randrange(4 * DAY)
         tenant = chance.choice(("acme", "globex", "initech"))
         if chance.random() < 0.15:
-            log.refuse(number, ts, tenant=chance.choice((tenant, None)))
+            code = chance.choice(("policy_blocked", "rate_limited", "unauthorized"))
+            log.refuse(number, ts, tenant=chance.choice((tenant, None)), code=code, policy=note(chance))
             continue
-        admission = log.admit(number, ts, tenant=tenant, model=chance.choice(("gpt", "own", "")))
+        admission = log.admit(
+            number, ts, tenant=tenant, model=chance.choice(("gpt", "own", "")), policy=note(chance)
+        )
         begun.append((log, number, admission, ts))
         while begun and chance.random() < 0.45:
             of, number, admission, ts = begun.pop(chance.randrange(len(begun)))
@@ -40,6 +50,7 @@ def written(ledger: Path, chance: random.Random) -> None:
                 "usage": chance.choice((used, None)),
                 "cost_nanodollars": chance.choice((None, 3, 1_000_000)),
                 "outcome": chance.choice(("complete", "policy_blocked")),
+                "policy": note(chance),
             }
             of.complete(number, admission, ts, **end)
     for of, number, admission, ts in begun[::2]:
@@ -47,7 +58,7 @@ def written(ledger: Path, chance: random.Random) -> None:
         if of is logs[0] and chance.random() < 0.5:
             later.add("aborted", ts + 5, id=own, incarnation=FIRST, admission=admission)
         else:
-            of.complete(number, admission, ts)
+            of.complete(number, admission, ts, policy=note(chance))
     for log in (*logs, later):
         log.sign()
 

@@ -104,7 +104,7 @@ def add_filter(parser: argparse.ArgumentParser) -> None:
         (
             "verdict",
             "VERDICT",
-            "only this verdict: allowed, flagged, redacted, would_block, blocked or refused",
+            "only this verdict: allowed, flagged, redacted, would_block, blocked, denied or refused",
         ),
         (
             "outcome",

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from proofgate.index import minutes
+from proofgate.index.denials import verdict_of
+from proofgate.index.schema import REFUSED
 
 if TYPE_CHECKING:
     from proofgate import _core
@@ -37,6 +39,24 @@ class Effect:
     late: dict[str, Any]
 
 
+@dataclass(frozen=True)
+class Judged:
+    """An exchange about which rules said something, or that was refused; or what the end of one changed."""
+
+    ts: int
+    tenant: str | None
+    model: str | None
+    verdict: int
+    rules: tuple[str, ...]
+    #: Of one that has a row: its verdict and its rules so far.
+    before: int = 0
+    rules_before: tuple[str, ...] = ()
+
+
+#: Where a row has what `Judged` says: time, tenant, model, verdict, rules and outcome.
+_TS, _TENANT, _MODEL, _VERDICT, _RULES, _OUTCOME = 0, 4, 7, 10, 11, 17
+
+
 @dataclass
 class Day:
     """One day's file, open for writing."""
@@ -45,12 +65,16 @@ class Day:
     _texts: dict[str, int] = field(default_factory=dict)
     _lists: dict[str, int] = field(default_factory=dict)
 
-    def add(self, batch: _core.ExchangeBatch, day: int, log: int, version: int) -> None:
-        """Writes the rows of a batch; those that are there already are written once more."""
+    def add(self, batch: _core.ExchangeBatch, day: int, log: int, version: int) -> list[Judged]:
+        """Writes the rows of a batch; those that are there already are written once more. Returns those about
+        which rules said something, or that were refused."""
         names = batch.texts(day)
         texts = [self._text(name) for name in names]
-        lists = [self._list([names[text] for text in texts_of]) for texts_of in batch.lists(day)]
-        self.connection.executemany(_INSERT, batch.rows(day, texts, lists, log, version))
+        named = [[names[text] for text in texts_of] for texts_of in batch.lists(day)]
+        lists = [self._list(of) for of in named]
+        rows = batch.rows(day, texts, lists, log, version)
+        judged = _judge(rows, dict(zip(texts, names, strict=True)), dict(zip(lists, named, strict=True)))
+        self.connection.executemany(_INSERT, rows)
         self.connection.executemany(_INSERT_ANALYSIS, batch.analysed(day, texts, lists, log, version))
         minutes.note(self.connection, *batch.minutes(day, texts, lists))
         attempts = batch.attempts(day, texts)
@@ -59,13 +83,14 @@ class Day:
                 "INSERT OR REPLACE INTO attempt VALUES (?, ?, ?, ?, ?, ?)",
                 [(log, seq, log, at, number, provider) for seq, at, number, provider in attempts],
             )
+        return judged
 
-    def take(self, effect: Effect) -> tuple[str | None, str | None] | None:
-        """Adds to a row what a record says; tenant and model of the exchange, or None when it has no row."""
+    def take(self, effect: Effect) -> Judged | None:
+        """Adds to a row what a record says; what is known of the exchange then, or None without a row."""
         late, place = effect.late, (effect.ts, effect.log, effect.seq)
         row = self.connection.execute(
             "SELECT providers, rules, tenant, (SELECT text FROM text WHERE id = tenant),"
-            " (SELECT text FROM text WHERE id = model)"
+            " (SELECT text FROM text WHERE id = model), verdict"
             " FROM exchange WHERE ts = ? AND log = ? AND seq = ? AND id = ?",
             (*place, stored_id(late["id"])),
         ).fetchone()
@@ -83,10 +108,11 @@ class Day:
             self.connection.execute(
                 "UPDATE exchange SET providers = ? WHERE ts = ? AND log = ? AND seq = ?", (providers, *place)
             )
-            return row[3], row[4]
-        rules = row[1]
+            return Judged(effect.ts, row[3], row[4], row[5], ())
+        rules, matched = row[1], self._names(row[1])
+        named = sorted({*matched, *late["rules"]})
         if late["rules"]:
-            rules = self._list(sorted({*self._names(rules), *late["rules"]}))
+            rules = self._list(named)
         outcome = self._text(late["outcome"])
         self._hold(effect.ts, row[2], minutes.OUTCOME, outcome, late["cost"])
         if rules is not None:
@@ -100,7 +126,8 @@ class Day:
                 *(late["verdict"], rules, *place),
             ),
         )
-        return row[3], row[4]
+        verdict = max(row[5], late["verdict"])
+        return Judged(effect.ts, row[3], row[4], verdict, tuple(named), row[5], tuple(matched))
 
     def _hold(self, ts: int, tenant: int | None, column: int, number: int, cost: int | None = None) -> None:
         minute, hour = minutes.minute_of(ts), minutes.hour_of(ts)
@@ -142,6 +169,29 @@ class Day:
         texts = self.connection.execute("SELECT texts FROM list WHERE id = ?", (number,)).fetchone()
         names: list[str] = json.loads(texts[0])
         return names
+
+
+def _judge(rows: list[tuple[Any, ...]], texts: dict[int, str], lists: dict[int, list[str]]) -> list[Judged]:
+    """Puts the verdict of a rule's refusal into its row, and returns what is not simply allowed."""
+    judged = []
+    for at, row in enumerate(rows):
+        if row[_VERDICT] == 0:
+            continue
+        verdict = row[_VERDICT]
+        if verdict == REFUSED:
+            verdict = verdict_of(verdict, texts[row[_OUTCOME]])
+            rows[at] = (*row[:_VERDICT], verdict, *row[_VERDICT + 1 :])
+        tenant, model, rules = row[_TENANT], row[_MODEL], row[_RULES]
+        judged.append(
+            Judged(
+                row[_TS],
+                None if tenant is None else texts[tenant],
+                None if model is None else texts[model],
+                verdict,
+                () if rules is None else tuple(lists[rules]),
+            )
+        )
+    return judged
 
 
 def stored_id(text: str) -> bytes | str:

@@ -36,8 +36,9 @@ CSV = "exchanges.csv"
 MANIFEST = "manifest.json"
 NOTE = "manifest.note"
 KIND = "proofgate-export"
-#: Version 1 has no columns of sessions and end users; version 2 no counts, and formulas behind semicolons.
-VERSION = 3
+#: Version 1 has no columns of sessions and end users; version 2 no counts, and formulas behind semicolons;
+#: version 3 calls what a rule denied `refused`.
+VERSION = 4
 #: Rows whose records are read at once.
 _AT_ONCE = 500
 #: What may be asked of an export that is to show that nothing is missing.

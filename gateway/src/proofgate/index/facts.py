@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from proofgate.index.denials import verdict_of
 from proofgate.index.filter import OPEN, Filter
-from proofgate.index.schema import VERDICTS, time_text
+from proofgate.index.schema import REFUSED, VERDICTS, time_text
 
 #: Kinds of records that begin an exchange.
 FIRST = ("admission", "rejection")
@@ -83,7 +84,7 @@ def _outcome(end: dict[str, Any]) -> str:
 
 def _verdict(first: dict[str, Any], end: dict[str, Any], notes: list[dict[str, Any]]) -> int:
     if first["kind"] == "rejection":
-        return VERDICTS.index("refused")
+        return verdict_of(REFUSED, first["code"])
     if end.get("outcome") == "policy_blocked":
         return VERDICTS.index("blocked")
     names = [

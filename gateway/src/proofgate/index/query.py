@@ -153,6 +153,21 @@ class Questions:
         except sqlite3.Error as error:
             raise self._failed(error) from None
 
+    def from_catalogue(self, select: str, values: list[Any]) -> list[tuple[Any, ...]]:
+        """The rows of a SELECT from the catalogue, as of this version. Raises IndexUnusableError."""
+        try:
+            return self._catalogue.execute(select, values).fetchall()
+        except sqlite3.Error as error:
+            raise self._failed(error) from None
+
+    def from_day(self, day: int, select: str, values: list[Any]) -> list[tuple[Any, ...]]:
+        """The rows of a SELECT from the file of a day; it may have newer ones. Raises IndexUnusableError."""
+        connection = self._day(day)
+        try:
+            return connection.execute(select, values).fetchall()
+        except sqlite3.Error as error:
+            raise self._failed(error) from None
+
     def require_kept(self, asked: Filter) -> None:
         """Raises IndexUnusableError (`day_pruned`) where days that are asked for were removed."""
         list(self._days_of(asked, None))

@@ -22,6 +22,8 @@ from proofgate.index.audited_index import Standing
 from proofgate.index.budgets import budgets
 from proofgate.index.errors import IndexUnusableError
 from proofgate.index.filter import NAMES, Filter
+from proofgate.index.known_names import known_names
+from proofgate.index.overview import overview
 from proofgate.index.places import NoPlaceError, Places
 from proofgate.index.query import MOST_ROWS, Questions, Row
 from proofgate.index.readers import Reader, Readers, ReadersError
@@ -130,8 +132,8 @@ class Desk:
         return {"time": now, "reader": reader.name, "tenant": reader.tenant}
 
     def add_routes(self, app: FastAPI) -> None:
-        """Adds `GET /v1/exchanges`, `/v1/exchanges/{id}`, `/v1/exchanges/{id}/receipt`, `/v1/tenants`,
-        `/v1/budgets`, `/v1/analysis` and `/v1/reader`."""
+        """Adds `GET /v1/exchanges`, `/v1/exchanges/{id}`, `/v1/exchanges/{id}/receipt`, `/v1/overview`,
+        `/v1/names`, `/v1/tenants`, `/v1/budgets`, `/v1/analysis` and `/v1/reader`."""
 
         # These read and sync files: a thread of the pool waits for them.
         @app.get("/v1/exchanges")
@@ -152,6 +154,18 @@ class Desk:
             reader = self._reader(request)
             asked_for = {"id": request_id, "of": "receipt"}
             return self._answer(reader, asked_for, lambda: self._receipt(reader, request_id))
+
+        @app.get("/v1/overview")
+        def all_in_time(request: Request) -> JSONResponse:
+            reader = self._reader(request)
+            asked_for = {**request.query_params, "of": "overview"}
+            return self._answer(reader, asked_for, lambda: self._overview(reader, request))
+
+        @app.get("/v1/names")
+        def names(request: Request) -> JSONResponse:
+            reader = self._reader(request)
+            asked_for = {**request.query_params, "of": "names"}
+            return self._answer(reader, asked_for, lambda: self._names(reader, request))
 
         @app.get("/v1/tenants")
         def all_tenants(request: Request) -> JSONResponse:
@@ -229,6 +243,17 @@ class Desk:
             page = questions.page(wanted, limit, request.query_params.get("after"))
         found = [row.facts for row in page.rows]
         return {"exchanges": found, "next": page.after, "index": self._told()}
+
+    def _overview(self, reader: Reader, request: Request) -> dict[str, Any]:
+        wanted = self._asked(reader, request, ("tenant", "since", "until", "by"), newest=False)
+        by = request.query_params.get("by", "tenant")
+        with Questions(self._index, SECONDS) as questions:
+            return {**overview(questions, wanted, by), "index": self._told()}
+
+    def _names(self, reader: Reader, request: Request) -> dict[str, Any]:
+        wanted = self._asked(reader, request, ("tenant",), newest=False)
+        with Questions(self._index, SECONDS) as questions:
+            return {**known_names(questions, wanted.tenant), "index": self._told()}
 
     def _tenants(self, reader: Reader, request: Request) -> dict[str, Any]:
         wanted = self._asked(reader, request, ("tenant", "since", "until"), newest=False)

@@ -17,15 +17,17 @@ from pathlib import Path
 from proofgate.index.errors import IndexUnusableError
 
 #: Another number, another index: it is made anew and never guessed.
-SCHEMA = 6
+SCHEMA = 7
 CATALOGUE = "catalogue.sqlite"
 LOCK = "lock"
 #: A commit is on the disk before the catalogue, which is written last, says that it was made.
 SYNCHRONOUS = "FULL"
 DAY_FILE = re.compile(r"\d{4}-\d{2}-\d{2}\.sqlite(-wal|-shm|-journal)?")
 
-#: In the order of how much the rules did; a row has the number.
-VERDICTS = ("allowed", "flagged", "redacted", "would_block", "blocked", "refused")
+#: A row has the number: first in the order of how much rules did; then requests that went nowhere, for
+#: another reason and because of a rule.
+VERDICTS = ("allowed", "flagged", "redacted", "would_block", "blocked", "refused", "denied")
+FLAGGED, REDACTED, WOULD_BLOCK, BLOCKED, REFUSED, DENIED = range(1, len(VERDICTS))
 
 CATALOGUE_TABLES = """
 CREATE TABLE meta(name TEXT PRIMARY KEY, value) WITHOUT ROWID;
@@ -38,12 +40,18 @@ CREATE TABLE open(log INTEGER, seq INTEGER, ts INTEGER NOT NULL, PRIMARY KEY(log
 CREATE TABLE early(log INTEGER, seq INTEGER, by_log INTEGER, by_seq INTEGER, late TEXT NOT NULL,
   PRIMARY KEY(log, seq, by_log, by_seq)) WITHOUT ROWID;
 -- What exchanges of a time come to: `span` is its length in five minutes, and `at` its number from 1970 on. A
--- tenant that nobody knows is 0, and so is the model but where models are told apart: of days, as span -288.
+-- tenant that nobody knows is 0, and so is the model, except in rows by model, whose `span` is
+-- negative.
 CREATE TABLE name(id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE);
 CREATE TABLE used(span INTEGER, at INTEGER, tenant INTEGER, model INTEGER, shard INTEGER,
-  exchanges INTEGER NOT NULL, refused INTEGER NOT NULL, blocked INTEGER NOT NULL, open INTEGER NOT NULL,
+  exchanges INTEGER NOT NULL, refused INTEGER NOT NULL, denied INTEGER NOT NULL, blocked INTEGER NOT NULL,
+  would_block INTEGER NOT NULL, redacted INTEGER NOT NULL, flagged INTEGER NOT NULL, open INTEGER NOT NULL,
   prompt_tokens REAL NOT NULL, completion_tokens REAL NOT NULL, cost REAL NOT NULL,
   unpriced INTEGER NOT NULL, newest INTEGER, PRIMARY KEY(span, at, tenant, model, shard)) WITHOUT ROWID;
+-- The same of the exchanges in which a rule matched: how many, and in how many of them something was denied
+-- or replaced, by this rule or another.
+CREATE TABLE ruled(span INTEGER, at INTEGER, tenant INTEGER, rule INTEGER, exchanges INTEGER NOT NULL,
+  denied INTEGER NOT NULL, redacted INTEGER NOT NULL, PRIMARY KEY(span, at, tenant, rule)) WITHOUT ROWID;
 -- The first and the last number of a tenant's admissions in a log on a day.
 CREATE TABLE numbered(log INTEGER, tenant INTEGER, day INTEGER, first INTEGER NOT NULL, last INTEGER NOT NULL,
   PRIMARY KEY(log, tenant, day)) WITHOUT ROWID;

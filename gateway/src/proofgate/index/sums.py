@@ -13,27 +13,34 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import astuple, dataclass
 from typing import TYPE_CHECKING, Any
 
-from proofgate.index.schema import VERDICTS
+from proofgate.index.schema import BLOCKED, DENIED, REDACTED, VERDICTS
 
 if TYPE_CHECKING:
     from proofgate import _core
+    from proofgate.index.days import Judged
 
 #: The shortest time that is added up, in microseconds.
 FIVE_MINUTES = 300_000_000
-_HOUR, DAY = 12, 288
+HOUR, DAY = 12, 288
 #: Times that are added up without models, the longest first, in five minutes.
-SPANS = (DAY, _HOUR, 1)
-#: A day by model: no length, but what the table has for one.
-DAY_BY_MODEL = -DAY
+SPANS = (DAY, HOUR, 1)
+#: The same by model, as the table has them: no lengths, but their negatives.
+SPANS_BY_MODEL = tuple(-span for span in SPANS)
 
 _ADD = """
-INSERT INTO used VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO used VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT(span, at, tenant, model, shard) DO UPDATE SET exchanges = exchanges + excluded.exchanges,
-  refused = refused + excluded.refused, blocked = blocked + excluded.blocked, open = open + excluded.open,
+  refused = refused + excluded.refused, denied = denied + excluded.denied,
+  blocked = blocked + excluded.blocked, would_block = would_block + excluded.would_block,
+  redacted = redacted + excluded.redacted, flagged = flagged + excluded.flagged, open = open + excluded.open,
   prompt_tokens = prompt_tokens + excluded.prompt_tokens,
   completion_tokens = completion_tokens + excluded.completion_tokens, cost = cost + excluded.cost,
   unpriced = unpriced + excluded.unpriced,
   newest = max(coalesce(newest, excluded.newest), coalesce(excluded.newest, newest))"""
+_ADD_RULE = """
+INSERT INTO ruled VALUES (?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT(span, at, tenant, rule) DO UPDATE SET exchanges = exchanges + excluded.exchanges,
+  denied = denied + excluded.denied, redacted = redacted + excluded.redacted"""
 _NUMBER = """
 INSERT INTO numbered VALUES (?, ?, ?, ?, ?)
 ON CONFLICT(log, tenant, day)
@@ -47,8 +54,13 @@ class Used:
     numbers overflow."""
 
     exchanges: int = 0
+    #: For another reason than a rule.
     refused: int = 0
+    denied: int = 0
     blocked: int = 0
+    would_block: int = 0
+    redacted: int = 0
+    flagged: int = 0
     open: int = 0
     prompt_tokens: float = 0.0
     completion_tokens: float = 0.0
@@ -67,6 +79,8 @@ class Used:
 
 #: Five minutes, tenant, model and shard.
 _Key = tuple[int, str | None, str | None, str]
+#: Five minutes, tenant and rule.
+_RuleKey = tuple[int, str | None, str]
 
 
 class Sums:
@@ -75,21 +89,38 @@ class Sums:
     def __init__(self, number_of: Callable[[str], int]) -> None:
         self._number_of = number_of
         self._used: dict[_Key, Used] = defaultdict(Used)
+        self._ruled: dict[_RuleKey, list[int]] = defaultdict(lambda: [0, 0, 0])
         self._numbered: list[tuple[int, int, int, int, int]] = []
 
-    def take(self, batch: _core.ExchangeBatch, day: int, log: int, shard: str) -> None:
-        """Adds the exchanges of a batch that began on a day."""
+    def take(
+        self, batch: _core.ExchangeBatch, day: int, log: int, shard: str, judged: Iterable[Judged]
+    ) -> None:
+        """Adds the exchanges of a batch that began on a day, and the verdicts on them."""
         for (at, tenant, model), counts, amounts, (unpriced, newest) in batch.sums(day):
-            self._used[at, tenant, model, shard].add(Used(*counts, *amounts, unpriced, newest))
+            exchanges, _, _, is_open = counts
+            prompt, completion, cost = amounts
+            self._used[at, tenant, model, shard].add(
+                Used(
+                    exchanges=exchanges,
+                    open=is_open,
+                    prompt_tokens=prompt,
+                    completion_tokens=completion,
+                    cost=cost,
+                    unpriced=unpriced,
+                    newest=newest,
+                )
+            )
+        for of in judged:
+            self._judge(of, shard)
         self._numbered += [
             (log, self._number_of(tenant), day, first, last) for tenant, first, last in batch.admissions(day)
         ]
 
-    def end(self, ts: int, tenant: str | None, model: str | None, shard: str, told: dict[str, Any]) -> None:
+    def end(self, of: Judged, shard: str, told: dict[str, Any]) -> None:
         """Adds the end, as a late record tells it, of an exchange that was open so far."""
-        self._used[ts // FIVE_MINUTES, tenant, model, shard].add(
+        self._judge(of, shard)
+        self._used[of.ts // FIVE_MINUTES, of.tenant, of.model, shard].add(
             Used(
-                blocked=int(told["verdict"] == VERDICTS.index("blocked")),
                 open=-1,
                 prompt_tokens=float(told["prompt_tokens"] or 0),
                 completion_tokens=float(told["completion_tokens"] or 0),
@@ -98,24 +129,47 @@ class Sums:
             )
         )
 
+    def _judge(self, of: Judged, shard: str) -> None:
+        at = of.ts // FIVE_MINUTES
+        used = self._used[at, of.tenant, of.model, shard]
+        for verdict, change in ((of.before, -1), (of.verdict, 1)):
+            if verdict:
+                name = VERDICTS[verdict]
+                setattr(used, name, getattr(used, name) + change)
+        for rules, verdict, change in ((of.rules_before, of.before, -1), (of.rules, of.verdict, 1)):
+            for rule in rules:
+                sums = self._ruled[at, of.tenant, rule]
+                sums[0] += change
+                sums[1] += change * (verdict in (BLOCKED, DENIED))
+                sums[2] += change * (verdict == REDACTED)
+
     def write(self, catalogue: sqlite3.Connection) -> None:
         """Writes what was added. Raises sqlite3.Error."""
         summed: dict[tuple[int, ...], Used] = defaultdict(Used)
         for (at, *names), used in self._used.items():
             tenant, model, shard = (0 if name is None else self._number_of(name) for name in names)
-            summed[DAY_BY_MODEL, at // DAY, tenant, model, shard].add(used)
             for span in SPANS:
                 summed[span, at // span, tenant, 0, shard].add(used)
+                summed[-span, at // span, tenant, model, shard].add(used)
         catalogue.executemany(_ADD, [(*key, *astuple(used)) for key, used in sorted(summed.items())])
+        catalogue.executemany(_ADD_RULE, self._rule_rows())
         catalogue.executemany(_NUMBER, self._numbered)
+
+    def _rule_rows(self) -> list[tuple[int, ...]]:
+        summed: dict[tuple[int, ...], list[int]] = defaultdict(lambda: [0, 0, 0])
+        for (at, tenant, rule), figures in self._ruled.items():
+            names = (0 if tenant is None else self._number_of(tenant), self._number_of(rule))
+            for span in SPANS:
+                of = summed[span, at // span, *names]
+                of[:] = map(sum, zip(of, figures, strict=True))
+        return [(*key, *figures) for key, figures in sorted(summed.items())]
 
 
 def prune(catalogue: sqlite3.Connection, before: int) -> None:
     """Forgets the days before a day. Raises sqlite3.Error."""
-    catalogue.execute("DELETE FROM used WHERE span = ? AND at < ?", (DAY_BY_MODEL, before))
-    catalogue.executemany(
-        "DELETE FROM used WHERE span = ? AND at < ?", [(span, before * DAY // span) for span in SPANS]
-    )
+    gone = [(span, before * DAY // abs(span)) for span in (*SPANS, *SPANS_BY_MODEL)]
+    catalogue.executemany("DELETE FROM used WHERE span = ? AND at < ?", gone)
+    catalogue.executemany("DELETE FROM ruled WHERE span = ? AND at < ?", gone)
     catalogue.execute("DELETE FROM numbered WHERE day < ?", (before,))
 
 
@@ -139,8 +193,10 @@ def split(begin: int, end: int, spans: Iterable[int] = SPANS) -> Iterator[tuple[
     yield from split(behind * length, end, rest)
 
 
-_FIGURES = """sum(exchanges), sum(refused), sum(blocked), sum(open),
-  sum(prompt_tokens), sum(completion_tokens), sum(cost), sum(unpriced), max(newest)
+FIGURES = """sum(exchanges), sum(refused), sum(denied), sum(blocked), sum(would_block), sum(redacted),
+  sum(flagged), sum(open), sum(prompt_tokens), sum(completion_tokens), sum(cost), sum(unpriced),
+  max(newest)"""
+_FIGURES = f"""{FIGURES}
 FROM used WHERE span = ? AND at >= ? AND at < ?"""
 
 
@@ -157,7 +213,7 @@ def read(
     if tenant is not None:
         of_tenant = " AND tenant = (SELECT id FROM name WHERE text = ?)"
         values.append(tenant)
-    day = "NULL" if span == DAY_BY_MODEL else f"at / {DAY // span}"
+    day = "NULL" if span < 0 else f"at / {DAY // span}"
     # Nothing in it is of others.
     select = (
         f"SELECT {day} AS day, tenant, model, shard, {_FIGURES}{of_tenant} GROUP BY day, tenant, model, shard"

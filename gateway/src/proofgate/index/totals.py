@@ -15,14 +15,15 @@ from proofgate.index.used import used_by_day
 #: Days of tenants that one answer tells: it is put together in memory, which is the auditor's too.
 MOST_DAYS = 20_000
 
-_NAMES = ("exchanges", "refused", "blocked", "open")
+_NAMES = ("exchanges", "refused", "denied", "blocked", "would_block", "redacted", "flagged", "open")
 _TOTALS = ("prompt_tokens", "completion_tokens", "cost_nanodollars")
 
 
 def tenants(questions: Questions, asked: Filter) -> list[dict[str, Any]]:
     """The tenants of a time, or one of them: `tenant` (null for refusals of nobody's), `exchanges` and of
-    these `refused`, `blocked` and `open`, tokens, `cost_nanodollars`, `unpriced` (how many ended without a
-    known cost), `shards`, and the same figures for each of the `days`.
+    these `refused`, `denied`, `blocked`, `would_block`, `redacted`, `flagged` and `open`, tokens,
+    `cost_nanodollars`, `unpriced` (how many ended without a known cost), `shards`, and the same figures for
+    each of the `days`.
 
     Raises IndexUnusableError, also when there are too many (`bad_filter`).
     """

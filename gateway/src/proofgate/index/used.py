@@ -8,16 +8,18 @@ from dataclasses import replace
 from proofgate.index import sums
 from proofgate.index.filter import Filter
 from proofgate.index.query import Questions
-from proofgate.index.schema import VERDICTS
+from proofgate.index.schema import BLOCKED, DENIED, FLAGGED, REDACTED, REFUSED, WOULD_BLOCK
 from proofgate.index.sums import Used
 
 #: No exchange of an index began then or later, in unix microseconds: the end of the year 9999.
 _END = 253_402_300_800_000_000
-_REFUSED, _BLOCKED = VERDICTS.index("refused"), VERDICTS.index("blocked")
+#: In the order of `sums.Used`.
+_COUNTED = (REFUSED, DENIED, BLOCKED, WOULD_BLOCK, REDACTED, FLAGGED)
 _OF_ROWS = f"""
 SELECT (SELECT text FROM text WHERE id = tenant), (SELECT text FROM text WHERE id = model), log, count(*),
-  sum(verdict = {_REFUSED}), sum(verdict = {_BLOCKED}), sum(end_seq IS NULL), total(prompt_tokens),
-  total(completion_tokens), total(cost), sum(verdict != {_REFUSED} AND end_seq IS NOT NULL AND cost IS NULL),
+  {", ".join(f"sum(verdict = {number})" for number in _COUNTED)}, sum(end_seq IS NULL), total(prompt_tokens),
+  total(completion_tokens), total(cost),
+  sum(verdict NOT IN ({REFUSED}, {DENIED}) AND end_seq IS NOT NULL AND cost IS NULL),
   max(CASE WHEN tenant_seq IS NOT NULL THEN ts END)
 FROM exchange WHERE"""  # noqa: S608 - numbers of ours
 
@@ -34,11 +36,11 @@ def used_by_day(questions: Questions, asked: Filter) -> Iterator[tuple[int, str 
 
 
 def used_by_model(questions: Questions, asked: Filter) -> Iterator[tuple[str | None, str | None, str, Used]]:
-    """The same by tenant, model and shard. Where the time is not one of whole days, rows are read.
+    """The same by tenant, model and shard.
 
     Raises IndexUnusableError.
     """
-    for _, *names, used in _used(questions, asked, (sums.DAY_BY_MODEL,), "GROUP BY tenant, model, log"):
+    for _, *names, used in _used(questions, asked, sums.SPANS_BY_MODEL, "GROUP BY tenant, model, log"):
         tenant, model, shard = names
         yield tenant, model, shard or "", used
 

@@ -38,6 +38,8 @@ _MOST_LINE = 16 << 20
 _CHUNK = 1 << 20
 #: Behind this there are no times and no costs.
 _LATEST = 1 << 53
+#: A count that version 3 does not have.
+_DENIED = "verdict denied"
 _DAMAGED = (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile)
 
 
@@ -94,7 +96,7 @@ def verify(path: Path, key: str, signer: str | None = None) -> Checked:
         notes = _notes(manifest, key)
         neighbours = 0
         columns = _columns(manifest)
-        quote = None if manifest["v"] == VERSION else quoted_at_the_beginning
+        quote = None if manifest["v"] > 2 else quoted_at_the_beginning
         with _required(files, EXCHANGES) as lines, _required(files, CSV) as table:
             _require_same(_line(table), csv_head(columns))
             while part := list(islice(_lines(lines), _AT_ONCE)):
@@ -148,8 +150,8 @@ def _manifest(content: bytes) -> dict[str, Any]:
         manifest: dict[str, Any] = json.loads(content)
         asked = Filter(**manifest["filter"])
         well_formed = (
-            manifest["v"] in (1, 2, VERSION)
-            and (manifest["v"] != VERSION or _are_claims(manifest))
+            manifest["v"] in (1, 2, 3, VERSION)
+            and (manifest["v"] < 3 or _are_claims(manifest))
             and manifest["kind"] == KIND
             and _is_filter(asked)
             and all(isinstance(manifest[name], int) for name in ("exchanges", "records", "neighbours"))
@@ -199,7 +201,7 @@ def _is_tenant(of: dict[str, Any]) -> bool:
 def _are_claims(manifest: dict[str, Any]) -> bool:
     counts, names = manifest["counts"], manifest["left_out"]
     return (
-        counts.keys() == WORDS.keys()
+        counts.keys() == WORDS.keys() - ({_DENIED} if manifest["v"] == 3 else set())
         and all(map(_is_count, counts.values()))
         and isinstance(names, list)
         and all(isinstance(name, str) for name in names)
@@ -286,6 +288,8 @@ def _exchange(line: dict[str, Any], asked: Filter, checked: Checked) -> dict[str
     try:
         parsed = [json.loads(record["record"]) for record in records]
         told = facts(parsed)
+        if checked.manifest["v"] < VERSION and told["verdict"] == "denied":
+            told["verdict"] = "refused"
         begun = parsed[0]["ts"]
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ExportContradictedError(

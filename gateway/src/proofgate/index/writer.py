@@ -133,16 +133,14 @@ class Writer:
             writing = self._day(day)
             writing.connection.execute("BEGIN IMMEDIATE")
             if day in kept:
-                writing.add(batch, day, log, self._version + 1)
-                added.take(batch, day, log, shard)
+                judged = writing.add(batch, day, log, self._version + 1)
+                added.take(batch, day, log, shard, judged)
             for effect in effects.get(day, []):
                 admission = (effect.log, effect.seq)
-                named = None if admission in closed else writing.take(effect)
-                if named is None:
-                    continue
-                if effect.late["kind"] == "end":
+                of = None if admission in closed else writing.take(effect)
+                if of is not None and effect.late["kind"] == "end":
                     closed.append(admission)
-                    added.end(effect.ts, *named, shard, effect.late)
+                    added.end(of, shard, effect.late)
             writing.connection.execute("COMMIT")
         added.write(catalogue)
         catalogue.executemany("DELETE FROM open WHERE log = ? AND seq = ?", closed)

@@ -10,6 +10,7 @@ from typing import Any
 
 from proofgate import _core
 from proofgate.index.days import shown_id
+from proofgate.index.denials import verdict_of
 from proofgate.index.facts import facts
 from proofgate.index.schema import VERDICTS, time_text
 
@@ -64,7 +65,7 @@ def _of_row(row: tuple[Any, ...], origin: str, texts: list[str], lists: list[lis
         "model": text(model),
         "providers": [] if providers is None else lists[providers],
         "endpoint": text(endpoint),
-        "verdict": VERDICTS[verdict],
+        "verdict": VERDICTS[verdict_of(verdict, text(outcome))],
         "rules": [] if rules is None else lists[rules],
         "outcome": text(outcome),
         "status": status,

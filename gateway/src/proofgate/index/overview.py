@@ -1,0 +1,161 @@
+"""What happened in a time: exchanges, denials, redactions and cost in equal steps, by tenant, model or
+verdict; and which rules matched. Only sums that are kept are read, no matter how many exchanges there are."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import Any
+
+from proofgate.index.errors import IndexUnusableError
+from proofgate.index.filter import Filter
+from proofgate.index.query import Questions
+from proofgate.index.schema import VERDICTS, time_text
+from proofgate.index.sums import DAY, FIGURES, FIVE_MINUTES, HOUR, Used
+
+#: By what the steps are divided.
+BY = ("tenant", "model", "verdict")
+#: The largest series stay separate; the others are one.
+MOST_SERIES = 7
+#: Tenants, models and rules in a table of the largest.
+MOST_NAMES = 10
+#: Steps in an answer: a screen shows no more.
+MOST_STEPS = 800
+
+_DAY_MICROSECONDS = DAY * FIVE_MINUTES
+#: Up to how much time each step is used, in microseconds; then days.
+_STEPS = ((1, 6 * HOUR * FIVE_MINUTES), (HOUR, 8 * _DAY_MICROSECONDS))
+_DEFAULT = _DAY_MICROSECONDS
+_COUNTED = (*VERDICTS[1:], "open", "prompt_tokens", "completion_tokens", "unpriced")
+
+
+def overview(questions: Questions, asked: Filter, by: str, now: int | None = None) -> dict[str, Any]:
+    """A time, widened to whole steps, of one tenant or all; without `since` it is the last day before `now`
+    (unix microseconds).
+
+    `since`, `until`, `step_seconds`; `series`, each with its `name` (null for what belongs to none, and with
+    `others` for the rest) and a number for each step: `exchanges`, `denied`, `redacted`, `cost_nanodollars`
+    (by verdict, `exchanges` alone); `totals`; the largest `tenants`, `models` and `rules`.
+
+    Raises IndexUnusableError (`bad_filter`).
+    """
+    if by not in BY:
+        raise IndexUnusableError(f"by is one of {', '.join(BY)}", "bad_filter")
+    now = time.time_ns() // 1000 if now is None else now
+    until = now if asked.until is None else asked.until
+    since = until - _DEFAULT if asked.since is None else asked.since
+    if since >= until:
+        raise IndexUnusableError("since is not before until", "bad_filter")
+    step = next((step for step, most in _STEPS if until - since <= most), DAY)
+    length = step * FIVE_MINUTES
+    first, behind = since // length, -(-until // length)
+    if behind - first > MOST_STEPS:
+        raise IndexUnusableError(f"these are more than {MOST_STEPS} days: ask for less time", "bad_filter")
+    if questions.pruned_before is not None:
+        # What was removed is not asked for: the page says from when on there is something.
+        first = max(first, questions.pruned_before * DAY // step)
+    questions.require_kept(replace(asked, since=first * length, until=behind * length))
+    of = _Sums(questions, step, first, behind, asked.tenant)
+    tenants, models = of.by("tenant"), of.by("model")
+    totals = Used()
+    for used in tenants.values():
+        totals.add(used)
+    return {
+        "since": time_text(first * length),
+        "until": time_text(behind * length),
+        "step_seconds": length // 1_000_000,
+        "by": by,
+        "series": of.verdicts() if by == "verdict" else of.series(by, tenants if by == "tenant" else models),
+        "totals": _figures(totals),
+        "tenants": _largest("tenant", tenants),
+        "models": _largest("model", models),
+        "rules": of.rules(),
+    }
+
+
+def _figures(used: Used) -> dict[str, int]:
+    counted = {name: int(getattr(used, name)) for name in ("exchanges", *_COUNTED)}
+    return {**counted, "cost_nanodollars": int(used.cost)}
+
+
+def _rank(used: Used) -> tuple[float, int]:
+    return used.cost, used.exchanges
+
+
+def _largest(name: str, of: dict[str | None, Used]) -> list[dict[str, Any]]:
+    names = sorted(of, key=lambda one: (_rank(of[one]), one or ""), reverse=True)
+    return [{name: one, **_figures(of[one])} for one in names[:MOST_NAMES]]
+
+
+class _Sums:
+    """The sums of so many steps, of a tenant or all."""
+
+    def __init__(self, questions: Questions, step: int, first: int, behind: int, tenant: str | None) -> None:
+        self._questions, self._step, self._first, self._steps = questions, step, first, behind - first
+        self._where = " WHERE span = ? AND at >= ? AND at < ?"
+        self._values: list[Any] = [first, behind]
+        if tenant is not None:
+            self._where += " AND tenant = (SELECT id FROM name WHERE text = ?)"
+            self._values.append(tenant)
+
+    def _select(self, what: str, table: str, span: int, groups: str) -> list[tuple[Any, ...]]:
+        # Nothing in it is of others.
+        select = f"SELECT {what} FROM {table}{self._where} GROUP BY {groups}"  # noqa: S608
+        return self._questions.from_catalogue(select, [span, *self._values])
+
+    def _names(self, numbers: set[int]) -> dict[int, str | None]:
+        found: dict[int, str | None] = {0: None}
+        for number in numbers - {0}:
+            rows = self._questions.from_catalogue("SELECT text FROM name WHERE id = ?", [number])
+            found[number] = rows[0][0]
+        return found
+
+    def by(self, column: str) -> dict[str | None, Used]:
+        """What all steps come to, by tenant or model."""
+        span = -self._step if column == "model" else self._step
+        rows = self._select(f"{column}, {FIGURES}", "used", span, column)
+        names = self._names({number for number, *_ in rows})
+        return {names[number]: Used(*figures) for number, *figures in rows}
+
+    def series(self, column: str, largest: dict[str | None, Used]) -> list[dict[str, Any]]:
+        """A number for each step, of the largest tenants or models; those of the others are one series."""
+        span = -self._step if column == "model" else self._step
+        what = f"at, {column}, sum(exchanges), sum(denied) + sum(blocked), sum(redacted), sum(cost)"
+        rows = self._select(what, "used", span, f"at, {column}")
+        names = self._names({row[1] for row in rows})
+        told = sorted(largest, key=lambda one: (_rank(largest[one]), one or ""), reverse=True)[:MOST_SERIES]
+        found = {one: self._empty(one) for one in told}
+        others = {**self._empty(None), "others": True}
+        for at, number, *figures in rows:
+            of = found.get(names[number], others)
+            for name, figure in zip(
+                ("exchanges", "denied", "redacted", "cost_nanodollars"), figures, strict=True
+            ):
+                of[name][at - self._first] += int(figure)
+        return [*found.values(), *([others] if len(largest) > MOST_SERIES else [])]
+
+    def _empty(self, name: str | None) -> dict[str, Any]:
+        figures = ("exchanges", "denied", "redacted", "cost_nanodollars")
+        return {"name": name, **{figure: [0] * self._steps for figure in figures}}
+
+    def verdicts(self) -> list[dict[str, Any]]:
+        """How many exchanges each step has of each verdict that occurs."""
+        sums = ", ".join(f"sum({name})" for name in VERDICTS[1:])
+        rows = self._select(f"at, sum(exchanges), {sums}", "used", self._step, "at")
+        found = {name: [0] * self._steps for name in VERDICTS}
+        for at, exchanges, *counts in rows:
+            for name, figure in zip(VERDICTS, (exchanges - sum(counts), *counts), strict=True):
+                found[name][at - self._first] = figure
+        return [{"name": name, "exchanges": steps} for name, steps in found.items() if any(steps)]
+
+    def rules(self) -> list[dict[str, Any]]:
+        """The rules that matched most often: in how many exchanges, and in how many of these something was
+        denied or redacted."""
+        rows = self._select("rule, sum(exchanges), sum(denied), sum(redacted)", "ruled", self._step, "rule")
+        rows = sorted(rows, key=lambda row: (row[2], row[1]), reverse=True)[:MOST_NAMES]
+        names = self._names({row[0] for row in rows})
+        return [
+            {"rule": names[rule], "exchanges": exchanges, "denied": denied, "redacted": redacted}
+            for rule, exchanges, denied, redacted in rows
+            if exchanges
+        ]
