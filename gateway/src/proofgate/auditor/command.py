@@ -245,6 +245,7 @@ def _held(path: Path) -> str | None:
 def _serve(watch: Any, witnesses: Any, options: argparse.Namespace) -> int:
     from proofgate.auditor import service
     from proofgate.http_server import ListenError, bind
+    from proofgate.index.oidc_settings import OidcSettingsError
     from proofgate.index.readers import ReadersError
     from proofgate.siem.cursor import CursorError
 
@@ -259,8 +260,11 @@ def _serve(watch: Any, witnesses: Any, options: argparse.Namespace) -> int:
             watch.on_accepted = offers
             watch.reads = None if kept.desk is None else kept.desk.reads
             service.run(watch, witnesses, listener, kept)
-    except (ReadersError, CursorError) as error:
+    except (ReadersError, OidcSettingsError, CursorError) as error:
         return fail(f"{error} [{error.code}]", EXIT_FAILED)
+    except ValueError:
+        # The text of a key is not repeated.
+        return fail("--export-key: the file contains no signing key", EXIT_USAGE)
     return 0
 
 

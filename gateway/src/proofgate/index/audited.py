@@ -16,6 +16,7 @@ from proofgate.index.command import require_apart
 
 if TYPE_CHECKING:
     from proofgate.index.audited_index import AuditedIndex
+    from proofgate.index.oidc import Oidc
     from proofgate.index.routes import Desk
 
 _MOST_DAYS = 36_500
@@ -57,6 +58,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a JSON object of readers and the digests of their keys, who may query the index over "
         "the port (default: none)",
     )
+    parser.add_argument(
+        "--export-key",
+        type=Path,
+        metavar="FILE",
+        help="sign the exports that readers download with this key, created by keygen; not the auditor's own",
+    )
+    parser.add_argument(
+        "--oidc",
+        type=Path,
+        metavar="FILE",
+        help="a JSON object with an OpenID provider and its groups that may read (default: only keys)",
+    )
 
 
 def wrong_arguments(options: argparse.Namespace) -> str | None:
@@ -64,7 +77,14 @@ def wrong_arguments(options: argparse.Namespace) -> str | None:
     if options.index is None:
         if options.index_days is not None:
             return "--index-days needs --index"
-        return "--readers needs --index" if options.readers is not None else None
+        if options.readers is not None:
+            return "--readers needs --index"
+        more = {"--export-key": options.export_key, "--oidc": options.oidc}
+        named = next((name for name, value in more.items() if value is not None), None)
+        return None if named is None else f"{named} needs --index and --readers"
+    for name, value in (("--export-key", options.export_key), ("--oidc", options.oidc)):
+        if value is not None and options.readers is None:
+            return f"{name} needs --readers"
     if options.once:
         return "--index cannot be combined with --once: use `proofgate index`"
     return require_apart(options.index, options.ledger, same_volume=options.same_volume)
@@ -74,6 +94,25 @@ def _days(text: str) -> int:
     if not text.isdecimal() or not 1 <= int(text) <= _MOST_DAYS:
         raise argparse.ArgumentTypeError(f"expected a whole number of days from 1 to {_MOST_DAYS}")
     return int(text)
+
+
+def _export_key(options: argparse.Namespace) -> str | None:
+    """Raises OSError, and ValueError for a key that is none."""
+    if options.export_key is None:
+        return None
+    key: str = options.export_key.read_text(encoding="utf-8").strip()
+    _core.verifying_key(key)
+    return key
+
+
+def _oidc(options: argparse.Namespace) -> Oidc | None:
+    """Raises OidcSettingsError."""
+    if options.oidc is None:
+        return None
+    from proofgate.index.oidc import Oidc
+    from proofgate.index.oidc_settings import read
+
+    return Oidc(read(options.oidc))
 
 
 @contextmanager
@@ -102,7 +141,15 @@ def kept(options: argparse.Namespace, ledger_key: str, auditor: _core.Auditor) -
                 auditor.reads_changed(access_log.changed)
             stack.callback(access_log.close)
             readers = Readers(options.readers)
-            desk = Desk(options.index, options.ledger, readers, access_log, index.standing)
+            desk = Desk(
+                options.index,
+                options.ledger,
+                readers,
+                access_log,
+                index.standing,
+                _export_key(options),
+                _oidc(options),
+            )
             stack.callback(desk.flush, ending=True)
             by_hand.tell_place(options.index, options.state)
         stack.enter_context(index)

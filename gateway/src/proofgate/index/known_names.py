@@ -3,9 +3,6 @@ index."""
 
 from __future__ import annotations
 
-from typing import Any
-
-from proofgate.index import minutes
 from proofgate.index.query import Questions
 from proofgate.index.sums import DAY
 
@@ -13,10 +10,19 @@ from proofgate.index.sums import DAY
 MOST_NAMES = 200
 #: The newest days that are looked at for keys, providers and sessions.
 MOST_DAYS = 7
-#: The newest exchanges of each of these days that are looked at for sessions and agents.
-_MOST_ROWS = 5000
+#: The newest exchanges of each of these days that are looked at.
+_MOST_ROWS = 2000
+#: Kinds, and the columns that have them.
+_COLUMNS = {
+    "keys": "key",
+    "outcomes": "outcome",
+    "agents": "agent",
+    "sessions": "session",
+    "providers": "providers",
+}
 
-_HELD = "SELECT DISTINCT number FROM {table} WHERE {tenant}held = ?"
+_TEXT = "SELECT text FROM text WHERE id = ?"
+_MEMBERS = "SELECT text FROM text WHERE id IN (SELECT text FROM member WHERE list = ?)"
 _NUMBER = "(SELECT id FROM text WHERE text = ?)"
 
 
@@ -54,25 +60,15 @@ def known_names(questions: Questions, tenant: str | None = None) -> dict[str, li
 def _add_of_day(
     questions: Questions, day: int, tenant: str | None, found: dict[str, dict[str, None]]
 ) -> None:
-    table, of_tenant = ("held", "") if tenant is None else ("tenant_held", f"tenant = {_NUMBER} AND ")
-    values: list[Any] = [] if tenant is None else [tenant]
-    held = _HELD.format(table=table, tenant=of_tenant)
-    lists = f"SELECT text FROM member WHERE list IN ({held})"  # noqa: S608 - ours
-    for kind, column, numbers in (
-        ("outcomes", minutes.OUTCOME, held),
-        ("providers", minutes.PROVIDERS, lists),
-    ):
-        select = f"SELECT text FROM text WHERE id IN ({numbers}) LIMIT {MOST_NAMES}"  # noqa: S608 - ours
-        _add(found[kind], questions.from_day(day, select, [*values, column]))
-    newest = "SELECT key, agent, session FROM exchange"
-    if tenant is not None:
-        newest += f" WHERE tenant = {_NUMBER}"
-    newest += f" ORDER BY ts DESC LIMIT {_MOST_ROWS}"
-    for kind, name in (("keys", "key"), ("agents", "agent"), ("sessions", "session")):
-        select = f"SELECT (SELECT text FROM text WHERE id = {name}) FROM ({newest}) WHERE {name} IS NOT NULL"  # noqa: S608
-        if kind != "sessions" or len(found[kind]) < MOST_NAMES:
-            _add(found[kind], questions.from_day(day, select, values))
-
-
-def _add(names: dict[str, None], rows: list[tuple[Any, ...]]) -> None:
-    names.update(dict.fromkeys(text for (text,) in rows if text not in names))
+    """Adds what the newest exchanges of a day have."""
+    of_tenant, values = ("", []) if tenant is None else (f" WHERE tenant = {_NUMBER}", [tenant])
+    columns = ", ".join(_COLUMNS.values())
+    select = f"SELECT {columns} FROM exchange{of_tenant} ORDER BY ts DESC LIMIT {_MOST_ROWS}"  # noqa: S608 - ours
+    rows = questions.from_day(day, select, values)
+    for kind, numbers in zip(_COLUMNS, zip(*rows, strict=True), strict=False):
+        # Each once, the newest first.
+        wanted = [number for number in dict.fromkeys(numbers) if number is not None][:MOST_NAMES]
+        members = kind == "providers"
+        for number in wanted:
+            named = questions.from_day(day, _MEMBERS if members else _TEXT, [number])
+            found[kind].update(dict.fromkeys(text for (text,) in named))

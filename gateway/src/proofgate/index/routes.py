@@ -9,10 +9,10 @@ from collections.abc import Callable, Collection
 from dataclasses import replace
 from http import HTTPStatus
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import FastAPI, Query, Request
-from fastapi.responses import JSONResponse
+from fastapi.responses import JSONResponse, StreamingResponse
 
 from proofgate import _core
 from proofgate.http_errors import Refusal
@@ -25,6 +25,7 @@ from proofgate.index.filter import NAMES, Filter
 from proofgate.index.known_names import known_names
 from proofgate.index.overview import overview
 from proofgate.index.places import NoPlaceError, Places
+from proofgate.index.port_export import Exports, Made
 from proofgate.index.query import MOST_ROWS, Questions, Row
 from proofgate.index.readers import Reader, Readers, ReadersError
 from proofgate.index.refused import WINDOW_SECONDS, Refused, cut
@@ -34,6 +35,10 @@ from proofgate.index.sign_ins import SignIns
 from proofgate.index.stored import receipt
 from proofgate.index.totals import tenants
 from proofgate.index.watching import WATCHED_SECONDS, Watching
+
+if TYPE_CHECKING:
+    from proofgate.index.oidc import Oidc
+    from proofgate.index.oidc_routes import OidcPort
 
 log = logging.getLogger("proofgate.index")
 
@@ -45,13 +50,16 @@ _STATUS = {
     "day_pruned": HTTPStatus.GONE,
     "question_too_long": HTTPStatus.SERVICE_UNAVAILABLE,
     "log_removed": HTTPStatus.GONE,
+    "busy": HTTPStatus.SERVICE_UNAVAILABLE,
+    "export_too_large": HTTPStatus.BAD_REQUEST,
+    "index_full": HTTPStatus.SERVICE_UNAVAILABLE,
 }
 #: For one question.
 SECONDS = 10.0
 #: Of a question's path and query, in characters: all of it is recorded.
 _LONGEST_QUESTION = 4096
 _PRIVATE = {"Cache-Control": "no-store"}
-_LISTS = ("exchanges", "tenants", "records", "windows", "answers")
+_LISTS = ("exchanges", "tenants", "records", "windows", "answers", "exported")
 
 _Limit = Annotated[int, Query(ge=1, le=MOST_ROWS)]
 _Flag = Annotated[bool, Query()]
@@ -72,18 +80,27 @@ class Desk:
         readers: Readers,
         access_log: AccessLog,
         standing: Callable[[], Standing] = Standing,
+        export_key: str | None = None,
+        oidc: Oidc | None = None,
     ) -> None:
-        """`standing` tells how far the index is."""
+        """`standing` tells how far the index is; `export_key` signs exports; `oidc` signs readers in."""
         self._index, self._ledger, self._standing = index, ledger, standing
         self._readers, self._access_log = readers, access_log
         #: Sign-ins that failed.
         self.sign_ins = SignIns(lambda entry: access_log.add(entry, Holder(SIGN_INS)))
+        self._oidc: OidcPort | None = None
+        if oidc is not None:
+            # Authlib takes a while to be imported: only who uses it waits for that.
+            from proofgate.index.oidc_routes import OidcPort
+
+            self._oidc = OidcPort(oidc, self.sign_ins.failed)
         #: Answers that were not given because the part of the reader in the record is full.
         self.without_room = 0
         self._refused = Refused()
         #: Readers whose part of the record is full, since when (unix microseconds) and why.
         self._full: dict[str, tuple[int, str]] = {}
         self._places = Places()
+        self._exports = Exports(index, ledger, export_key)
         self._watching = Watching()
 
     @property
@@ -123,7 +140,8 @@ class Desk:
 
     def _add(self, reader: Reader, entry: dict[str, Any]) -> None:
         holder = holder_of_reader(reader.name, reader.tenant)
-        self._access_log.add(entry, holder, self._readers.sharers(reader))
+        others = 0 if self._oidc is None else self._oidc.sessions.alike(reader)
+        self._access_log.add(entry, holder, self._readers.sharers(reader) + others)
         self._full.pop(reader.name, None)
 
     @staticmethod
@@ -133,7 +151,7 @@ class Desk:
 
     def add_routes(self, app: FastAPI) -> None:
         """Adds `GET /v1/exchanges`, `/v1/exchanges/{id}`, `/v1/exchanges/{id}/receipt`, `/v1/overview`,
-        `/v1/names`, `/v1/tenants`, `/v1/budgets`, `/v1/analysis` and `/v1/reader`."""
+        `/v1/names`, `/v1/export`, `/v1/tenants`, `/v1/budgets`, `/v1/analysis` and `/v1/reader`."""
 
         # These read and sync files: a thread of the pool waits for them.
         @app.get("/v1/exchanges")
@@ -167,6 +185,11 @@ class Desk:
             asked_for = {**request.query_params, "of": "names"}
             return self._answer(reader, asked_for, lambda: self._names(reader, request))
 
+        @app.get("/v1/export")
+        def export(request: Request, format: str = "") -> StreamingResponse:  # noqa: A002 - its name in the query
+            reader = self._reader(request)
+            return self._export(reader, request, format)
+
         @app.get("/v1/tenants")
         def all_tenants(request: Request) -> JSONResponse:
             reader = self._reader(request)
@@ -185,6 +208,15 @@ class Desk:
             asked_for = {**request.query_params, "of": "analysis"}
             return self._answer(reader, asked_for, lambda: self._analysis(reader, request))
 
+        @app.get("/v1/sign-in")
+        def sign_in(request: Request) -> JSONResponse:
+            reader = None if self._oidc is None else self._oidc.reader(request)
+            named = None if reader is None else {"name": reader.name, "tenant": reader.tenant}
+            return JSONResponse({"oidc": self._oidc is not None, "reader": named}, headers=_PRIVATE)
+
+        if self._oidc is not None:
+            self._oidc.add_routes(app)
+
         # Nothing of the ledger is in it: whoever has the key may know whose it is.
         @app.get("/v1/reader")
         def who(request: Request) -> JSONResponse:
@@ -192,6 +224,16 @@ class Desk:
             return JSONResponse({"name": reader.name, "tenant": reader.tenant}, headers=_PRIVATE)
 
     def _reader(self, request: Request) -> Reader:
+        by_cookie = None
+        if self._oidc is not None and "authorization" not in request.headers:
+            by_cookie = self._oidc.reader(request)
+        reader = by_cookie or self._reader_by_key(request)
+        if len(request.url.path) + len(request.url.query) > _LONGEST_QUESTION:
+            message = f"a question has at most {_LONGEST_QUESTION} characters"
+            raise _refusal(HTTPStatus.REQUEST_URI_TOO_LONG, "question_too_large", message)
+        return reader
+
+    def _reader_by_key(self, request: Request) -> Reader:
         scheme, _, key = request.headers.get("authorization", "").partition(" ")
         try:
             reader = self._readers.find(key) if scheme.lower() == "bearer" and key else None
@@ -217,9 +259,6 @@ class Desk:
                 "send the key of a reader as `Authorization: Bearer KEY`; gateway keys do not work",
                 {"WWW-Authenticate": "Bearer"},
             )
-        if len(request.url.path) + len(request.url.query) > _LONGEST_QUESTION:
-            message = f"a question has at most {_LONGEST_QUESTION} characters"
-            raise _refusal(HTTPStatus.REQUEST_URI_TOO_LONG, "question_too_large", message)
         return reader
 
     def _asked(self, reader: Reader, request: Request, names: Collection[str], newest: bool) -> Filter:
@@ -270,6 +309,26 @@ class Desk:
         with Questions(self._index, SECONDS) as questions:
             return {**analysed(questions, wanted), "index": self._told()}
 
+    def _export(self, reader: Reader, request: Request, form: str) -> StreamingResponse:
+        """A file, once it is recorded who got it and with how many exchanges."""
+        made: list[Made] = []
+
+        def make() -> dict[str, Any]:
+            wanted = self._asked(reader, request, (*NAMES, "format"), newest=False)
+            made.append(self._exports.make(wanted, form))
+            return {"exported": range(made[0].exchanges)}
+
+        try:
+            self._recorded(reader, {**request.query_params, "of": "export"}, make)
+        except BaseException:
+            for one in made:
+                one.file.close()
+            raise
+        [file] = made
+        return StreamingResponse(
+            file.chunks(), media_type=file.media_type, headers={**_PRIVATE, **file.headers()}
+        )
+
     def _told(self) -> dict[str, Any]:
         """What may be missing from an answer: records that wait, and why the index does not go on."""
         standing = self._standing()
@@ -297,8 +356,13 @@ class Desk:
     def _answer(
         self, reader: Reader, asked: dict[str, str], ask: Callable[[], dict[str, Any]], watch: bool = False
     ) -> JSONResponse:
-        """Asks, records that it was asked and what came of it, and answers. Of a question that is watched,
-        one line stands for all of a minute."""
+        return JSONResponse(self._recorded(reader, asked, ask, watch), headers=_PRIVATE)
+
+    def _recorded(
+        self, reader: Reader, asked: dict[str, str], ask: Callable[[], dict[str, Any]], watch: bool = False
+    ) -> dict[str, Any]:
+        """Asks, records that it was asked and what came of it, and answers. One line stands for a minute of a
+        question that is watched."""
         refused: Refusal | None = None
         answer: dict[str, Any] = {}
         try:
@@ -322,13 +386,13 @@ class Desk:
             refused = error
         watched = (reader.name, reader.tenant, *sorted(asked.items()))
         if refused is None and watch and self._watching.is_recorded(watched):
-            return JSONResponse(answer, headers=_PRIVATE)
+            return answer
         self._record(reader, asked, answer, refused, watch)
         if refused is not None:
             raise refused
         if watch:
             self._watching.recorded(watched)
-        return JSONResponse(answer, headers=_PRIVATE)
+        return answer
 
     def _record(
         self,

@@ -1,0 +1,218 @@
+"""Sign-in with an OpenID provider: the authorization code flow with PKCE (OpenID Connect Core 1.0, RFC 7636).
+
+Authlib speaks the protocol. Here are the state of a sign-in, which is in a signed cookie of the browser that
+began it, and the checks of the ID token: signature, issuer, audience, nonce and time.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+import secrets
+import threading
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+import requests
+from authlib.integrations.base_client import OAuthError
+from authlib.integrations.requests_client import OAuth2Session
+from authlib.oidc.core import CodeIDToken
+from joserfc import jwt
+from joserfc.errors import JoseError
+from joserfc.jwk import KeySet
+
+from proofgate.index.oidc_settings import OidcSettings, is_safe
+from proofgate.index.readers import Reader
+
+if TYPE_CHECKING:
+    from joserfc._keys import KeySetSerialization
+
+#: From the beginning of a sign-in to the provider's answer.
+SIGN_IN_SECONDS = 600
+#: For one request to the provider.
+_SECONDS = 10.0
+_LEEWAY_SECONDS = 60
+#: How long the provider's metadata and keys are used.
+_METADATA_SECONDS = 3600.0
+#: Between two requests for keys because of a key that is not known.
+_KEYS_SECONDS = 60.0
+#: Signatures by a key of the provider; no secret of a client verifies an ID token.
+_ALGORITHMS = ["RS256", "PS256", "ES256", "ES384", "EdDSA", "Ed25519"]
+_ENDPOINTS = ("authorization_endpoint", "token_endpoint", "jwks_uri")
+
+
+class SignInError(Exception):
+    """Somebody cannot be signed in. `code` is stable, and nothing secret is in the message."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+@dataclass(frozen=True)
+class _Begun:
+    state: str
+    nonce: str
+    verifier: str
+    until: float
+
+
+class Oidc:
+    """Signs people in. Safe for several threads."""
+
+    def __init__(self, settings: OidcSettings) -> None:
+        self.settings = settings
+        self._key = secrets.token_bytes(32)
+        self._lock = threading.Lock()
+        self._metadata: tuple[float, dict[str, Any]] | None = None
+        self._keys: tuple[float, KeySet] | None = None
+
+    def begin(self) -> tuple[str, str]:
+        """The URL to send a browser to, and the content of its cookie. Raises SignInError."""
+        state, nonce, verifier = (secrets.token_urlsafe(48) for _ in range(3))
+        begun = _Begun(state, nonce, verifier, time.time() + SIGN_IN_SECONDS)
+        with self._session() as session:
+            url, _ = session.create_authorization_url(
+                self._provider()["authorization_endpoint"],
+                state=begun.state,
+                code_verifier=begun.verifier,
+                nonce=begun.nonce,
+            )
+        return url, self._sealed(begun)
+
+    def end(self, asked: dict[str, str], cookie: str) -> Reader:
+        """Who came back, by the query of the provider's answer and the cookie. Raises SignInError."""
+        begun = self._opened(cookie)
+        if not hmac.compare_digest(begun.state.encode(), asked.get("state", "").encode()):
+            raise SignInError(
+                "state_differs", "this is not the answer to the sign-in that this browser began"
+            )
+        if "iss" in asked and asked["iss"] != self.settings.issuer:
+            raise SignInError("issuer_differs", "the answer is of another provider (RFC 9207)")
+        if "error" in asked or not asked.get("code"):
+            raise SignInError("provider_refused", "the provider did not sign you in")
+        claims = self._claims(asked["code"], begun)
+        reader = self.settings.reader(claims, (int(time.time()) + self.settings.session_seconds) * 1_000_000)
+        if reader is None:
+            raise SignInError("no_reader_group", "you are in none of the groups that may read here")
+        return reader
+
+    def _claims(self, code: str, begun: _Begun) -> dict[str, Any]:
+        provider = self._provider()
+        with self._session() as session:
+            try:
+                token = session.fetch_token(
+                    provider["token_endpoint"], code=code, code_verifier=begun.verifier, timeout=_SECONDS
+                )
+                id_token = token["id_token"]
+                access_token = token.get("access_token")
+            except (OAuthError, requests.RequestException, ValueError, KeyError, TypeError):
+                raise SignInError("provider_refused", "the provider gave no ID token for the code") from None
+        try:
+            decoded = self._decoded(id_token)
+            claims = CodeIDToken(
+                decoded.claims,
+                decoded.header,
+                options={
+                    "iss": {"essential": True, "value": self.settings.issuer},
+                    "aud": {"essential": True, "value": self.settings.client_id},
+                    "nonce": {"essential": True, "value": begun.nonce},
+                },
+                params={
+                    "nonce": begun.nonce,
+                    "client_id": self.settings.client_id,
+                    "access_token": access_token,
+                },
+            )
+            claims.validate(leeway=_LEEWAY_SECONDS)  # type: ignore[no-untyped-call]
+        except (JoseError, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise SignInError(
+                "id_token_invalid", f"the provider's ID token is not valid: {type(error).__name__}"
+            ) from None
+        return dict(claims)
+
+    def _decoded(self, id_token: str) -> jwt.Token:
+        """Verifies the signature, with newer keys once where a key is not known."""
+        try:
+            return jwt.decode(id_token, self._key_set(), algorithms=_ALGORITHMS)
+        except (JoseError, ValueError):
+            fetched = self._keys
+            if fetched is not None and time.monotonic() - fetched[0] < _KEYS_SECONDS:
+                raise
+            return jwt.decode(id_token, self._key_set(newer=True), algorithms=_ALGORITHMS)
+
+    def _key_set(self, newer: bool = False) -> KeySet:
+        with self._lock:
+            kept = self._keys
+        if kept is not None and not newer and time.monotonic() - kept[0] < _METADATA_SECONDS:
+            return kept[1]
+        keys = KeySet.import_key_set(cast("KeySetSerialization", self._get(self._provider()["jwks_uri"])))
+        with self._lock:
+            self._keys = (time.monotonic(), keys)
+        return keys
+
+    def _provider(self) -> dict[str, Any]:
+        with self._lock:
+            kept = self._metadata
+        if kept is not None and time.monotonic() - kept[0] < _METADATA_SECONDS:
+            return kept[1]
+        found = self._get(self.settings.issuer.rstrip("/") + "/.well-known/openid-configuration")
+        if found.get("issuer") != self.settings.issuer:
+            raise SignInError("provider_unusable", "the provider's metadata is of another issuer")
+        if not all(isinstance(found.get(name), str) and is_safe(found[name]) for name in _ENDPOINTS):
+            raise SignInError("provider_unusable", "the provider's metadata has no https endpoints")
+        with self._lock:
+            self._metadata = (time.monotonic(), found)
+        return found
+
+    def _get(self, url: str) -> dict[str, Any]:
+        with self._session() as session:
+            try:
+                answer = session.request(
+                    "GET", url, withhold_token=True, timeout=_SECONDS, allow_redirects=False
+                )
+                if answer.status_code != requests.codes.ok:
+                    raise SignInError("provider_unusable", f"the provider answers with {answer.status_code}")
+                found = answer.json()
+            except (requests.RequestException, ValueError):
+                raise SignInError("provider_unusable", "the provider cannot be reached now") from None
+        if not isinstance(found, dict):
+            raise SignInError("provider_unusable", "the provider's metadata is not a JSON object")
+        return found
+
+    def _session(self) -> Any:
+        """A session of Authlib, which has no types."""
+        settings = self.settings
+        session = OAuth2Session(  # type: ignore[no-untyped-call]
+            settings.client_id,
+            settings.client_secret,
+            token_endpoint_auth_method="client_secret_basic" if settings.client_secret else "none",
+            scope=settings.scope,
+            redirect_uri=settings.redirect_uri,
+            code_challenge_method="S256",
+        )
+        # No proxy and no netrc file of the environment has a say.
+        session.trust_env = False
+        session.max_redirects = 0
+        if settings.ca_file is not None:
+            session.verify = settings.ca_file
+        return session
+
+    def _sealed(self, begun: _Begun) -> str:
+        content = base64.urlsafe_b64encode(json.dumps(vars(begun)).encode())
+        return f"{content.decode()}.{self._signature(content)}"
+
+    def _opened(self, cookie: str) -> _Begun:
+        content, _, signature = cookie.partition(".")
+        if not hmac.compare_digest(signature.encode(), self._signature(content.encode()).encode()):
+            raise SignInError("state_differs", "this browser began no sign-in here: start again")
+        begun = _Begun(**json.loads(base64.urlsafe_b64decode(content)))
+        if time.time() > begun.until:
+            raise SignInError("sign_in_expired", "the sign-in took too long: start again")
+        return begun
+
+    def _signature(self, content: bytes) -> str:
+        return hmac.new(self._key, content, hashlib.sha256).hexdigest()

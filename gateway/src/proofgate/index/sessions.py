@@ -1,0 +1,63 @@
+"""Who is signed in by a cookie. Sessions are in memory: after a restart of the auditor all sign in again."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import threading
+import time
+from collections import OrderedDict
+
+from proofgate.index.readers import Reader
+
+#: Sessions at once; above it the oldest ends.
+MOST = 1000
+
+
+class Sessions:
+    """Readers by the digests of their cookies. Safe for several threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._readers: OrderedDict[bytes, Reader] = OrderedDict()
+
+    def begin(self, reader: Reader) -> str:
+        """The content of a new cookie."""
+        token = secrets.token_urlsafe(32)
+        with self._lock:
+            self._readers[_digest(token)] = reader
+            self._drop_expired()
+            while len(self._readers) > MOST:
+                self._readers.popitem(last=False)
+        return token
+
+    def find(self, token: str) -> Reader | None:
+        """Whose cookie this is; None when its session has ended."""
+        with self._lock:
+            self._drop_expired()
+            return self._readers.get(_digest(token))
+
+    def end(self, token: str) -> None:
+        """Ends a session."""
+        with self._lock:
+            self._readers.pop(_digest(token), None)
+
+    def alike(self, reader: Reader) -> int:
+        """How many people of the same kind, of tenants or of all, are signed in."""
+        with self._lock:
+            return len(
+                {
+                    one.name
+                    for one in self._readers.values()
+                    if (one.tenant is None) == (reader.tenant is None)
+                }
+            )
+
+    def _drop_expired(self) -> None:
+        now = time.time_ns() // 1000
+        for digest in [digest for digest, reader in self._readers.items() if reader.is_expired(now)]:
+            del self._readers[digest]
+
+
+def _digest(token: str) -> bytes:
+    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()

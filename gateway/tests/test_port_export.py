@@ -1,0 +1,159 @@
+"""Exports over the auditor's port: what a filter shows its reader, recorded and never cut silently."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import auditor_double
+import httpx
+import pytest
+from conftest import HTTP, serving
+from index_ledger import NOON, Log, bring_up
+from signing import AUDITOR, VKEY
+from test_index_readers import ACME, ALL, READERS, recorded
+
+from proofgate import _core
+from proofgate.auditor.service import create_app
+from proofgate.auditor.watch import Watch
+from proofgate.cli import main
+from proofgate.index import port_export
+from proofgate.index.access_log import AccessLog
+from proofgate.index.audited import Kept
+from proofgate.index.readers import Readers
+from proofgate.index.routes import Desk
+
+pytestmark = pytest.mark.usefixtures("fake_auditor")
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(scope="module")
+def signer() -> tuple[str, str]:
+    return cast("tuple[str, str]", _core.generate_key("exports.example/ours"))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    log = Log(tmp_path / "ledger")
+    for number in range(1, 10):
+        log.exchange(number, NOON + number, tenant="globex" if number % 3 == 0 else "acme")
+    log.sign()
+    bring_up(tmp_path / "index", tmp_path / "ledger", 100)
+    (tmp_path / "readers").write_text(json.dumps(READERS))
+    return tmp_path
+
+
+@pytest.fixture
+def url(folder: Path, signer: tuple[str, str]) -> Iterator[str]:
+    double = auditor_double.Auditor("ledger", "state", AUDITOR.signing, VKEY, 1, 1, 1, True)
+    watch = Watch(cast("_core.Auditor", double), 1 << 20)
+    access_log = AccessLog(folder, 7)
+    desk = Desk(
+        folder / "index", folder / "ledger", Readers(folder / "readers"), access_log, export_key=signer[0]
+    )
+    with serving(create_app(watch, Kept(desk=desk))) as url:
+        yield url
+    access_log.close()
+
+
+def get(url: str, key: str, **asked: Any) -> httpx.Response:
+    headers = {"Authorization": f"Bearer {key}"}
+    return HTTP.get(f"{url}/v1/export", headers=headers, params=asked)
+
+
+def left(folder: Path) -> list[str]:
+    return [path.name for path in (folder / "index").iterdir() if "export" in path.name]
+
+
+def test_columns_are_those_of_the_filter_and_who_got_them_is_recorded(url: str, folder: Path) -> None:
+    answer = get(url, ALL, format="csv", tenant="globex")
+    assert (answer.status_code, answer.headers["content-type"]) == (200, "text/csv; charset=utf-8")
+    rows = list(csv.DictReader(io.StringIO(answer.text)))
+    assert [row["tenant"] for row in rows] == ["globex"] * 3
+    assert answer.headers["proofgate-exchanges"] == "3"
+    assert "proofgate-cut-since" not in answer.headers
+    assert answer.headers["cache-control"] == "no-store"
+    [entry] = recorded(folder)
+    assert (entry["reader"], entry["rows"], entry["asked"]["of"]) == ("officer", 3, "export")
+    assert left(folder) == []
+
+
+def test_a_bundle_verifies_without_the_ledger_and_is_signed(
+    url: str, folder: Path, signer: tuple[str, str], capsys: Capture
+) -> None:
+    answer = get(url, ALL, format="bundle", tenant="acme")
+    assert answer.status_code == 200, answer.text
+    assert answer.headers["proofgate-signed-by"] == "exports.example/ours"
+    (folder / "out.tar.gz").write_bytes(answer.content)
+    code = main(["verify-export", str(folder / "out.tar.gz"), "--key", VKEY, "--signer", signer[1]])
+    told = capsys.readouterr().out
+    assert (code, told.splitlines()[-1]) == (0, "verified")
+    assert "shown: 6 exchanges, 12 records" in told
+    assert left(folder) == []
+
+
+def test_a_readers_export_has_its_own_tenant_alone(url: str) -> None:
+    rows = list(csv.DictReader(io.StringIO(get(url, ACME, format="csv").text)))
+    assert {row["tenant"] for row in rows} == {"acme"}
+    assert get(url, ACME, format="csv", tenant="globex").json()["error"]["code"] == "other_tenant"
+    assert get(url, "nobody", format="csv").status_code == 401
+
+
+def test_what_is_too_large_is_cut_to_the_newest_and_says_so_in_the_answer_and_the_manifest(
+    url: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.setattr(port_export, "MOST_EXCHANGES", {"csv": 4, "bundle": 4})
+    answer = get(url, ALL, format="csv")
+    assert answer.headers["proofgate-exchanges"] == "4"
+    assert answer.headers["proofgate-cut-since"] == "2026-11-25T12:00:00.000006Z"
+    rows = list(csv.DictReader(io.StringIO(answer.text)))
+    assert rows[0]["time"] == "2026-11-25T12:00:00.000006Z"
+    bundle = get(url, ALL, format="bundle")
+    (folder / "out.tar.gz").write_bytes(bundle.content)
+    assert main(["verify-export", str(folder / "out.tar.gz"), "--key", VKEY]) == 0
+    assert "asked for: since 2026-11-25T12:00:00.000006Z" in capsys.readouterr().out
+    monkeypatch.setattr(port_export, "MOST_EXCHANGES", {"csv": 9, "bundle": 9})
+    assert "proofgate-cut-since" not in get(url, ALL, format="csv").headers
+
+
+def test_one_export_is_made_at_a_time_and_bounds_are_told(
+    url: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, go_on = threading.Event(), threading.Event()
+    write = port_export.csv_head
+
+    def slow() -> str:
+        made.set()
+        go_on.wait()
+        return write()
+
+    monkeypatch.setattr(port_export, "csv_head", slow)
+    first = threading.Thread(target=get, args=(url, ALL), kwargs={"format": "csv"})
+    first.start()
+    made.wait()
+    assert get(url, ALL, format="bundle").json()["error"]["code"] == "busy"
+    go_on.set()
+    first.join()
+    monkeypatch.setattr(port_export, "MOST_BYTES", 1)
+    assert get(url, ALL, format="bundle").json()["error"]["code"] == "export_too_large"
+    monkeypatch.setattr(port_export, "SECONDS", -1.0)
+    assert get(url, ALL, format="bundle").json()["error"]["code"] == "question_too_long"
+    assert get(url, ALL, format="pdf").json()["error"]["code"] == "bad_filter"
+    assert left(folder) == []
+
+
+def test_an_export_that_cannot_be_recorded_is_not_given(
+    url: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "no space")
+
+    monkeypatch.setattr(AccessLog, "add", full)
+    for form in ("csv", "bundle"):
+        assert get(url, ALL, format=form).json()["error"]["code"] == "access_log_unavailable"
+    assert left(folder) == []
