@@ -77,6 +77,8 @@ class Quota(Section):
 
     requests_per_minute: Count | None = None
     """Requests that are admitted in a minute."""
+    requests_per_day: Count | None = None
+    """Requests that are admitted on a UTC day."""
     tokens_per_minute: Count | None = None
     """Tokens of prompts and answers in a minute; reserved before a request, settled after it."""
     tokens_per_day: Count | None = None

@@ -92,6 +92,8 @@ macro_rules! table {
 table! {
     /// Requests admitted in any 60 seconds.
     RequestsPerMinute = Requests, Minute, requests_per_minute, "requests_per_minute";
+    /// Requests admitted on one UTC day.
+    RequestsPerDay = Requests, Day, requests_per_day, "requests_per_day";
     /// Tokens of prompts and answers in any 60 seconds.
     TokensPerMinute = Tokens, Minute, tokens_per_minute, "tokens_per_minute";
     /// Tokens of prompts and answers on one UTC day.
