@@ -233,7 +233,10 @@ async fn how_much_of_its_limits_a_tenant_has_used_is_told_and_who_has_used_most_
     let fresh = serde_json::to_value(gateway.worker.limit_use(10).unwrap()).unwrap();
     let with = |tenant: &str, used: &[(&str, u64, u64)]| {
         let limits = proofgate_limits::Limit::ALL.map(|limit| (limit.kind().field, json!(null)));
-        let mut told: serde_json::Map<_, _> = limits.map(|(name, none)| (name.to_owned(), none)).into();
+        let mut told: serde_json::Map<_, _> = limits
+            .into_iter()
+            .map(|(name, none)| (name.to_owned(), none))
+            .collect();
         told.insert("tenant".to_owned(), json!(tenant));
         for (name, used, limit) in used {
             told[*name] = json!({"used": used, "limit": limit});
