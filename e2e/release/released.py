@@ -91,14 +91,19 @@ def publish(made: Release) -> None:
 
 
 @contextmanager
-def registry(folder: Path, address: str = "127.0.0.1:0", prefix: tuple[str, ...] = ()) -> Iterator[str]:
-    """A registry that keeps what it gets in a folder; gives its address. `prefix` is put before its command."""
+def registry(
+    folder: Path, address: str = "127.0.0.1:0", prefix: tuple[str, ...] = (), data: Path | None = None
+) -> Iterator[str]:
+    """A registry that keeps what it gets in a folder; gives its address.
+
+    `prefix` is put before its command; `data` is the folder of another one that has the same.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     configuration = folder / "registry.yml"
     settings = {
         "version": 0.1,
         "log": {"level": "info", "accesslog": {"disabled": True}},
-        "storage": {"filesystem": {"rootdirectory": str(folder / "data")}, "delete": {"enabled": False}},
+        "storage": {"filesystem": {"rootdirectory": str(data or folder / "data")}, "delete": {"enabled": False}},
         "http": {"addr": address},
     }
     configuration.write_text(yaml.safe_dump(settings))

@@ -21,8 +21,10 @@ from e2e.release.released import PATIENCE, WHEELS, Release
 
 #: Nobody, whom no file of the checkout belongs to.
 NOBODY = 65534
-#: What `python3 -m venv` runs in: the interpreter that environments are made from.
-PYTHON = str(getattr(sys, "_base_executable", sys.executable))
+AS_NOBODY = ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups")
+#: Interpreters that environments are made from. Root's own is in a folder that nobody else may enter.
+PYTHONS = (str(getattr(sys, "_base_executable", sys.executable)), "/usr/bin/python3")
+_USABLE = "import ensurepip, sys; sys.exit(sys.version_info < (3, 11))"
 
 
 class Stranger:
@@ -30,11 +32,19 @@ class Stranger:
 
     def __init__(self, home: Path) -> None:
         self.home = home
-        self.prefix: tuple[str, ...] = ()
-        if os.geteuid() == 0:
+        self.prefix: tuple[str, ...] = AS_NOBODY if os.geteuid() == 0 else ()
+        if self.prefix:
             os.chown(home, NOBODY, NOBODY)
-            self.prefix = ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups")
         self.environment = {"HOME": str(home), "LANG": "C.UTF-8", "PATH": f"{home}/venv/bin:/usr/bin:/bin"}
+
+    def python(self) -> str:
+        """An interpreter that this one may run. Raises AssertionError if there is none."""
+        for python in PYTHONS:
+            # By way of a shell: `setpriv` itself may still be able to start what this one is not.
+            asked = [*self.prefix, "/bin/sh", "-c", 'exec "$0" -c "$1"', python, _USABLE]
+            if not subprocess.run(asked, capture_output=True, cwd=self.home, env=self.environment).returncode:
+                return python
+        raise AssertionError(f"none of {', '.join(PYTHONS)} is a Python 3.11 with venv that {self.prefix} may run")
 
     def run(self, *command: str) -> str:
         """Runs a command, and returns what it printed. Raises AssertionError if it fails."""
@@ -75,7 +85,7 @@ def downloaded(made: Release, home: Path) -> Path:
 
 def test_the_worker_is_installed_by_pip_and_its_first_answer_is_verified(made: Release, stranger: Stranger) -> None:
     wheels = downloaded(made, stranger.home)
-    stranger.run(PYTHON, "-m", "venv", "venv")
+    stranger.run(stranger.python(), "-m", "venv", "venv")
     stranger.run(
         "venv/bin/python", "-m", "pip", "install", "--quiet", "--no-index", "--find-links", str(wheels), "proofgate"
     )

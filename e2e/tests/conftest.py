@@ -43,9 +43,11 @@ MAY_CLEAR = "PROOFGATE_E2E_MAY_CLEAR"
 PROFILE = "PROOFGATE_E2E_PROFILE"
 #: Before all others, alone: what wants a cluster that has never seen an operator.
 BARE = "bare"
+#: Where the tests of a bare cluster install.
+HOUR = Namespace("llm")
 #: What runs one after the other. The longest group first: what begins last is to be short.
 GROUPS = {
-    BARE: ("test_first_hour.py",),
+    BARE: ("test_first_hour.py", "test_release_from_a_registry.py"),
     "rollouts": ("test_nobody_notices.py", "test_certificates.py"),
     "platform": ("test_nobody_notices_the_platform.py", "test_deletion.py", "test_volume_ownership.py"),
     "fleet": (
@@ -108,6 +110,40 @@ def this_run(tmp_path_factory: pytest.TempPathFactory, testrun_uid: str) -> Run:
     if os.environ.get(MAY_CLEAR) != "yes":
         pytest.exit(f"these tests delete namespaces of the cluster: run `make test-e2e`, or set {MAY_CLEAR}=yes", 4)
     return Run(tmp_path_factory.getbasetemp().parent / f"cluster-{testrun_uid}", testrun_uid)
+
+
+@pytest.fixture
+def bare_cluster(this_run: Run) -> Iterator[None]:
+    """A cluster that has never seen the product; its images may be there."""
+    with this_run.alone("operator"):
+        remove_everything()
+        yield
+        remove_everything()
+
+
+def remove_everything() -> None:
+    """Leaves neither a release nor what it keeps, which belongs to the release and namespace that installed it."""
+    clear(Namespace("proofgate-demo"))
+    run(["helm", "uninstall", "proofgate", "--namespace", HOUR.name, "--ignore-not-found", "--wait"])
+    if HOUR.exists():
+        HOUR.delete_gateways()
+        HOUR.remove()
+    found = run(["kubectl", "get", "crd,clusterrole", "--output", "name"]).split()
+    kept = [name for name in found if "proofgate.dev" in name or "/proofgate-" in name]
+    if kept:
+        run(["kubectl", "delete", *kept])
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None]:
+    """Lets the other groups begin when the last test of a bare cluster has cleaned up."""
+    this_run: Run | None = getattr(item, "funcargs", {}).get("this_run")
+    try:
+        yield
+    finally:
+        last = nextitem is None or group_of(nextitem.path.name) != BARE
+        if this_run and last and group_of(item.path.name) == BARE:
+            this_run.note(BARE)
 
 
 @pytest.fixture(scope="session")

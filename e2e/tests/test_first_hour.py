@@ -10,17 +10,15 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from e2e import tutorial
-from e2e.kubernetes import IMAGES, PATIENCE, REPOSITORY, Namespace, clear, environment, lab, run
+from e2e.kubernetes import IMAGES, PATIENCE, REPOSITORY, environment, lab
 from e2e.ports import free_port
-from e2e.tests.conftest import BARE, Run
+from e2e.tests.conftest import HOUR
 
-HOUR = Namespace("llm")
 #: The stand-in upstream takes any key.
 PROVIDER_KEY = "sk-first-hour-not-a-secret"
 CURL = "localhost/proofgate/curl:bookworm"
@@ -28,30 +26,10 @@ CURL_FOLDER = REPOSITORY / "e2e" / "tests" / "images" / "curl"
 STAND_IN = REPOSITORY / "examples" / "demo" / "20-mock-upstream.yaml"
 
 
-def remove_everything() -> None:
-    """Leaves neither a release nor what it keeps, which belongs to the release and namespace that installed it."""
-    clear(Namespace("proofgate-demo"))
-    run(["helm", "uninstall", "proofgate", "--namespace", HOUR.name, "--ignore-not-found", "--wait"])
-    if HOUR.exists():
-        HOUR.delete_gateways()
-        HOUR.remove()
-    found = run(["kubectl", "get", "crd,clusterrole", "--output", "name"]).split()
-    kept = [name for name in found if "proofgate.dev" in name or "/proofgate-" in name]
-    if kept:
-        run(["kubectl", "delete", *kept])
-
-
 @pytest.fixture
-def bare_cluster(this_run: Run) -> Iterator[None]:
+def readers_cluster(bare_cluster: None) -> None:
     """A cluster that has never seen the product, but for its images and the stand-in upstream."""
-    try:
-        with this_run.alone("operator"):
-            remove_everything()
-            prepare()
-            yield
-            remove_everything()
-    finally:
-        this_run.note(BARE)
+    prepare()
 
 
 def prepare() -> None:
@@ -100,7 +78,7 @@ def follow(script: str, folder: Path) -> str:
     return told.read_text()
 
 
-def test_the_tutorials_commands_lead_from_a_bare_cluster_to_an_answer(bare_cluster: None, tmp_path: Path) -> None:
+def test_the_tutorials_commands_lead_from_a_bare_cluster_to_an_answer(readers_cluster: None, tmp_path: Path) -> None:
     script = tutorial.replaced(tutorial.script("Install and ask"), changes(free_port()))
     told = follow(script, tmp_path)
     assert "governancegateway.proofgate.dev/quickstart condition met" in told

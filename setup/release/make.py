@@ -133,7 +133,7 @@ def _fill(plan: Plan, folder: Folder, made: Built, notes: str, work: Path) -> No
 def _sign(
     signer: Signer, folder: Folder, statements: dict[str, dict[str, bytes]], whole: bytes, provenance_name: str
 ) -> None:
-    """Signs every file, and the statements about each image, chart and bundle. Signatures are not among the checksums."""
+    """Signs every file and the statements about images, chart and bundle. Checksums do not cover signatures."""
     _say("signatures")
     for name in [name for name in folder.names if name != provenance_name]:
         folder.put(f"{name}{BUNDLE}", signer.sign_file(folder.path / name))

@@ -121,7 +121,7 @@ class WorkflowSigner:
     def _run(self, *words: str) -> bytes:
         with tempfile.TemporaryDirectory(prefix="proofgate-signature-") as folder:
             bundle = Path(folder) / "bundle.json"
-            command = [str(self._cosign), words[0], "--yes", "--new-bundle-format", f"--bundle={bundle}", *words[1:]]
+            command = [str(self._cosign), words[0], "--yes", f"--bundle={bundle}", *words[1:]]
             done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
             if done.returncode:
                 raise ReleaseError(f"cosign {words[0]} failed: {done.stderr.strip()}")

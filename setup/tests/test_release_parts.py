@@ -136,7 +136,7 @@ def test_a_workflows_signature_is_what_cosign_writes(tmp_path: Path) -> None:
     program.write_text('#!/bin/sh\nfor one; do case $one in --bundle=*) echo "$@" > "${one#*=}";; esac; done\n')
     program.chmod(0o755)
     signer = signing.WorkflowSigner(program)
-    assert signer.sign_file(tmp_path / "x").decode().startswith("sign-blob --yes --new-bundle-format --bundle=")
+    assert signer.sign_file(tmp_path / "x").decode().startswith("sign-blob --yes --bundle=")
     assert b"attest-blob --yes" in signer.sign_statement(b"{}")
     program.write_text("#!/bin/sh\necho no identity >&2\nexit 1\n")
     with pytest.raises(ReleaseError, match="no identity"):
