@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from e2e.cluster import routes
-from e2e.kubernetes import IMAGES, REPOSITORY, run
+from e2e.kubernetes import IMAGES, REPOSITORY, Object, run
 from e2e.ports import free_port
 from e2e.release import released
 from e2e.release.released import Release
@@ -38,6 +38,23 @@ def published(tmp_path: Path) -> Iterator[Release]:
         yield made
 
 
+def digest(made: Release, image: str) -> str:
+    """The digest of an image that was signed."""
+    return made.references()[f"proofgate-{image}-{made.version}"]["digest"]
+
+
+def images(pods: list[Object]) -> set[tuple[str, str]]:
+    """What pods name as their images, and the digests of what they run.
+
+    The same image of another registry, if a node has it, goes by that one's name.
+    """
+    return {
+        (container["image"], status["imageID"].rpartition("@")[2])
+        for pod in pods
+        for container, status in zip(pod["spec"]["containers"], pod["status"]["containerStatuses"], strict=True)
+    }
+
+
 def test_the_chart_of_a_registry_needs_no_value_and_every_pod_runs_what_was_signed(
     bare_cluster: None, published: Release
 ) -> None:
@@ -46,8 +63,7 @@ def test_the_chart_of_a_registry_needs_no_value_and_every_pod_runs_what_was_sign
     place = ["--version", published.version, "--namespace", HOUR.name, "--plain-http"]
     run(["helm", "install", "proofgate", chart, *place, "--wait"])
     HOUR.wait_ready("deployment", "proofgate-proofgate-operator")
-    pulled = {status["imageID"] for pod in HOUR.list("pod") for status in pod["status"]["containerStatuses"]}
-    assert pulled == {published.pinned("proofgate-operator")}
+    assert images(HOUR.list("pod")) == {(published.pinned("proofgate-operator"), digest(published, "operator"))}
 
     # A gateway that names no worker's image gets the release's. HAProxy's comes from elsewhere.
     for name, key in (("openai", "api-key"), ("acme-keys", "ci")):
@@ -56,5 +72,5 @@ def test_the_chart_of_a_registry_needs_no_value_and_every_pod_runs_what_was_sign
     gateway["spec"]["loadBalancer"]["image"] = IMAGES["haproxyImage"]
     HOUR.apply(gateway)
     HOUR.wait_ready("statefulset", "quickstart-worker")
-    (worker,) = HOUR.list("pod", "proofgate.dev/gateway=quickstart,app.kubernetes.io/component=worker")
-    assert {one["imageID"] for one in worker["status"]["containerStatuses"]} == {published.pinned("proofgate-worker")}
+    workers = HOUR.list("pod", "proofgate.dev/gateway=quickstart,app.kubernetes.io/component=worker")
+    assert images(workers) == {(published.pinned("proofgate-worker"), digest(published, "worker"))}
