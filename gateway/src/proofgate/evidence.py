@@ -81,6 +81,8 @@ def prove_from_ledger(
     Raises EvidenceError.
     """
     _require_request_id(request_id)
+    if not directory.is_dir():
+        raise EvidenceError(f"{directory} is not a directory")
     verifying_key = read_verifying_key(key) if key is not None else None
     try:
         folder = None if shred_keys is None else str(shred_keys)

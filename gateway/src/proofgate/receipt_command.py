@@ -69,7 +69,7 @@ def _wrong_arguments(options: argparse.Namespace) -> str | None:
     if options.url is None and options.format == "json":
         return "give --url and --api-key-file; without them, a file needs --format cose"
     if (options.url is None) != (options.api_key_file is None):
-        return "--url and --api-key-file need each other"
+        return "give --url and --api-key-file together"
     if options.url is None and options.out is not None:
         return "--out needs --url: COSE receipts of a file are written beside it"
     return cose_command.wrong_arguments(options)
@@ -83,6 +83,8 @@ def _fetched(options: argparse.Namespace) -> tuple[Receipt, Path]:
         raise EvidenceError(f"{options.api_key_file} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
         raise EvidenceError(f"{options.api_key_file} holds no API key: it is not text") from None
+    if not key:
+        raise EvidenceError(f"{options.api_key_file} holds no API key: it is empty")
     out = options.out or Path(f"{Path(options.request_id).name}.receipt.json")
     receipt, text = fetch(UrlSource(options.url, key), options.request_id, options.timeout)
     try:
@@ -98,8 +100,10 @@ def _fetched(options: argparse.Namespace) -> tuple[Receipt, Path]:
 def _read_receipt(path: Path) -> Receipt:
     try:
         return Receipt.parse(path.read_text())
-    except (OSError, UnicodeDecodeError) as error:
-        raise EvidenceError(f"{path} cannot be read: {error}") from None
+    except OSError as error:
+        raise EvidenceError(f"{path} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise EvidenceError(f"{path} is not a receipt: it is not UTF-8 text") from None
 
 
 def run_verify(options: argparse.Namespace) -> int:

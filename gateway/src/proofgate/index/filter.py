@@ -132,7 +132,7 @@ def _time(name: str, text: str) -> int:
     try:
         return times.end(text) if name == "until" else times.begin(text)
     except ValueError:
-        raise _bad(f"{name} is a day or a time as ISO 8601 has it, such as {times.EXAMPLES}") from None
+        raise _bad(f"{name}: expected a day or a time in ISO 8601, for example {times.EXAMPLES}") from None
 
 
 def _cost(text: str) -> int:
