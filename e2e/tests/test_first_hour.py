@@ -1,4 +1,4 @@
-"""A reader of docs/tutorial/on-your-cluster.md has an answer at its end.
+"""A reader of docs/tutorial/on-your-cluster.md has an answer and its verified receipt.
 
 The commands are those of the page, letter by letter. What differs is in `changes`, and is what any reader has
 to fill in or may: the images, the provider's URL, and the port on this machine.
@@ -7,6 +7,7 @@ to fill in or may: the images, the provider's URL, and the port on this machine.
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -56,6 +57,16 @@ def changes(port: int) -> dict[str, str]:
     }
 
 
+def verifying(port: int, folder: Path) -> dict[str, str]:
+    """What is filled in to verify the answer: the environment is there, and keys stay out of the checkout."""
+    command = f'proofgate() {{ {shlex.quote(sys.executable)} -m proofgate "$@"; }} && cd {shlex.quote(str(folder))}'
+    return {
+        'make develop && export PATH="$(./setup/environment --path dev)/bin:$PATH"': command,
+        "req_01a1fda667b87102b6c38f98ba521dc6": "$(kubectl logs ask | sed -n 's/^x-request-id: *//p' | tr -d '\\r')",
+        "127.0.0.1:8080": f"127.0.0.1:{port}",
+    }
+
+
 def follow(script: str, folder: Path) -> str:
     """Runs a script in one shell, as a reader does, and returns what it printed; ends what it left running."""
     # The script sets the context's namespace: in a copy, so that nobody else's commands go astray.
@@ -78,13 +89,18 @@ def follow(script: str, folder: Path) -> str:
     return told.read_text()
 
 
-def test_the_tutorials_commands_lead_from_a_bare_cluster_to_an_answer(readers_cluster: None, tmp_path: Path) -> None:
-    script = tutorial.replaced(tutorial.script("Install and ask"), changes(free_port()))
+def test_the_tutorials_commands_lead_from_a_bare_cluster_to_a_verified_answer(
+    readers_cluster: None, tmp_path: Path
+) -> None:
+    port = free_port()
+    script = tutorial.replaced(tutorial.script("Install and ask"), changes(port))
+    script += tutorial.replaced(tutorial.script("Verify the answer"), verifying(port, tmp_path))
     told = follow(script, tmp_path)
     assert "governancegateway.proofgate.dev/quickstart condition met" in told
     # One from inside the cluster, one through the forwarded port.
     assert told.count("HTTP/1.1 200 OK") == 2, told
     assert told.count("gpt-4o-mini: token1") == 2, told
+    assert "\nverified\n" in told
     assert PROVIDER_KEY not in told
     assert HOUR.is_ready("quickstart", 1)
     claim = HOUR.get("persistentvolumeclaim", "ledger-quickstart-worker-0")

@@ -10,7 +10,7 @@ import pytest
 from proofgate.quickstart import Setup, instructions
 
 from e2e import tutorial
-from e2e.tests.test_first_hour import changes
+from e2e.tests.test_first_hour import changes, verifying
 
 ROOT = Path(__file__).resolve().parents[2]
 FIRST_HOUR = tutorial.script("Install and ask")
@@ -71,6 +71,15 @@ def test_the_run_on_the_local_cluster_fills_in_what_is_there() -> None:
     assert len(filled.splitlines()) == len(FIRST_HOUR.splitlines())
 
 
+def test_the_answer_on_the_local_cluster_is_verified_by_the_commands_of_the_page() -> None:
+    shown = tutorial.script("Verify the answer")
+    filled = tutorial.replaced(shown, verifying(18080, Path("/a folder")))
+    assert filled.splitlines()[1:3] == shown.splitlines()[1:3]
+    assert "cd '/a folder'" in filled and "http://127.0.0.1:18080" in filled
+    done = subprocess.run(["bash", "-n", "-c", filled], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
 def test_a_command_goes_on_over_lines_and_what_it_prints_is_left_out() -> None:
     page = (
         "## One\n\n```console\n$ a \\\n    b\nprinted\n$ c\n```\n\n```yaml\n$ no\n```\n## Two\n```console\n$ d\n```\n"
@@ -82,5 +91,5 @@ def test_a_command_goes_on_over_lines_and_what_it_prints_is_left_out() -> None:
 def test_a_heading_that_is_gone_and_a_text_that_is_not_there_once_are_told() -> None:
     with pytest.raises(LookupError, match="no commands under 'Three'"):
         tutorial.script("Three", "## One\n")
-    with pytest.raises(LookupError, match="stands 2 times"):
+    with pytest.raises(LookupError, match="occurs 2 times"):
         tutorial.replaced("a a", {"a": "b"})
