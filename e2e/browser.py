@@ -51,6 +51,10 @@ class Browser:
         """What a function body returns."""
         return self._do("/execute/sync", {"script": script, "args": list(arguments)})
 
+    def run_async(self, script: str, *arguments: Any) -> Any:
+        """What a function body hands to the callback that is its last argument."""
+        return self._do("/execute/async", {"script": script, "args": list(arguments)})
+
     def text(self, css: str = "main") -> str:
         """What a reader sees of an element; empty when it is not there."""
         found: str = self.run("return document.querySelector(arguments[0])?.innerText ?? ''", css)

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 from pathlib import Path
 
+from proofgate.index.filter import Filter
+from proofgate.index.overview import overview
+from proofgate.index.query import Questions
+
+from bench.explorer_pages import DAY, END, make
 from e2e.analysed import analysed
 from e2e.browser import Browser, browser
-from e2e.explored import Explored, explored
+from e2e.explored import Explored, explored, standing_in
 from e2e.indexed import READERS, indexed
 from e2e.living import living
 
@@ -60,6 +66,25 @@ def _readers(folder: Path) -> None:
         _write("explorer-tenants.png", window.screenshot())
 
 
+def _landing(folder: Path) -> None:
+    """What happened in a week. A ledger of a test has no week: the sums are those of an index that bench makes."""
+    (folder / "ledger").mkdir()
+    make(folder / "week", 20_000, 7)
+    with (
+        indexed(folder / "ledger") as ledger,
+        standing_in(ledger.url) as between,
+        browser(folder / "window") as window,
+    ):
+        with Questions(folder / "week") as questions:
+            told = overview(questions, Filter(since=END - 7 * DAY, until=END), "tenant", END)
+        between.changes["/v1/overview"] = lambda _: json.dumps({**told, "index": {"behind": 0, "code": ""}}).encode()
+        window.see(1100, 1120)
+        sign_in(window, between.url, "#/overview/range=7d", READERS["officer"])
+        window.wait_for("Top rules")
+        window.wait(lambda: window.run("return document.querySelectorAll('.plot canvas').length") == 4, "the charts")
+        _write("explorer-landing.png", window.screenshot())
+
+
 def _places(folder: Path) -> None:
     """The budgets of tenants, and the ring that they live on."""
     (folder / "ledger").mkdir()
@@ -89,6 +114,8 @@ def main() -> None:
     """Writes the pictures."""
     with tempfile.TemporaryDirectory(dir="/tmp") as name:
         _analysis(Path(name))
+    with tempfile.TemporaryDirectory(dir="/tmp") as name:
+        _landing(Path(name))
     with tempfile.TemporaryDirectory(dir="/tmp") as name:
         _places(Path(name))
     with tempfile.TemporaryDirectory(dir="/tmp") as name:

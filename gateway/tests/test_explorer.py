@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 import socket
 from collections.abc import Iterator
 from importlib import resources
@@ -146,3 +148,11 @@ def test_nothing_of_the_page_is_inline_or_comes_from_elsewhere() -> None:
         ):
             assert word not in text, (file, word)
         assert "https://" not in text, file
+
+
+def test_the_files_of_others_are_the_pinned_ones() -> None:
+    text = (STATIC.parent / "THIRD_PARTY.md").read_text()
+    pinned = dict(re.findall(r"^\| `(\S+)` \| `([0-9a-f]{64})` \|$", text, re.MULTILINE))
+    assert sorted(pinned) == ["uplot.min.css", "uplot.min.js"]
+    for name, digest in pinned.items():
+        assert hashlib.sha256((STATIC / name).read_bytes()).hexdigest() == digest, name

@@ -194,11 +194,15 @@ def code_of(answer: httpx.Response) -> str:
 
 
 def test_a_person_of_a_group_signs_in_and_reads_are_recorded_under_the_name(signing: Signing) -> None:
-    assert signing.client.get(f"{signing.url}/v1/sign-in").json() == {"oidc": True, "reader": None}
+    assert signing.client.get(f"{signing.url}/v1/sign-in").json() == {
+        "readers": True,
+        "oidc": True,
+        "reader": None,
+    }
     answer = signing.sign_in()
     assert (answer.status_code, answer.headers["location"]) == (303, "../")
     told = signing.client.get(f"{signing.url}/v1/sign-in").json()
-    assert told == {"oidc": True, "reader": {"name": "oidc:ada", "tenant": None}}
+    assert told == {"readers": True, "oidc": True, "reader": {"name": "oidc:ada", "tenant": None}}
     assert {row["tenant"] for row in signing.exchanges().json()["exchanges"]} == {"acme", "globex"}
     assert signing.recorded()[-1]["reader"] == "oidc:ada"
     assert signing.client.post(f"{signing.url}/oidc/logout").status_code == 200

@@ -49,6 +49,12 @@ def create_app(watch: Watch, kept: Kept | None = None) -> FastAPI:
     if desk is not None:
         desk.add_routes(app)
         watch.desk_findings = desk.findings
+    else:
+        # The page asks for it before it shows a form.
+        @app.get("/v1/sign-in")
+        async def sign_in() -> dict[str, Any]:
+            return {"readers": False, "oidc": False, "reader": None}
+
     index = kept.index if kept is not None else None
 
     @app.get("/healthz")

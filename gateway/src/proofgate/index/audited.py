@@ -97,7 +97,7 @@ def _days(text: str) -> int:
 
 
 def _export_key(options: argparse.Namespace) -> str | None:
-    """Raises OSError, and ValueError for a key that is none."""
+    """Raises OSError, and ValueError if it is not a signing key."""
     if options.export_key is None:
         return None
     key: str = options.export_key.read_text(encoding="utf-8").strip()

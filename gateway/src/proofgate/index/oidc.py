@@ -84,7 +84,7 @@ class Oidc:
         return url, self._sealed(begun)
 
     def end(self, asked: dict[str, str], cookie: str) -> Reader:
-        """Who came back, by the query of the provider's answer and the cookie. Raises SignInError."""
+        """The reader, by the query of the provider's answer and the cookie. Raises SignInError."""
         begun = self._opened(cookie)
         if not hmac.compare_digest(begun.state.encode(), asked.get("state", "").encode()):
             raise SignInError(

@@ -49,7 +49,7 @@ class OidcSettings:
         return self.redirect_uri.startswith("https:")
 
     def reader(self, claims: dict[str, Any], until: int) -> Reader | None:
-        """Who somebody is, by the claims of an ID token, until a time (unix microseconds); None without a
+        """The reader with the claims of an ID token, until a time (unix microseconds); None without a
         group that may read."""
         told = claims.get(self.groups_claim)
         groups = [told] if isinstance(told, str) else told

@@ -24,7 +24,7 @@ from proofgate.index.show import csv_head, csv_row
 
 #: What each format has at most: the newest exchanges.
 MOST_EXCHANGES = {"csv": 50_000, "bundle": 5_000}
-#: Of the files of one bundle; above it there is none.
+#: The files of one bundle; a larger one is refused.
 MOST_BYTES = 96 << 20
 #: For one export.
 SECONDS = 60.0
@@ -49,7 +49,7 @@ class Made:
     signed_by: str | None
 
     def headers(self) -> dict[str, str]:
-        """What a client is told besides the file."""
+        """What the answer reports besides the file."""
         told = {
             "Content-Disposition": f'attachment; filename="{self.name}"',
             "Content-Length": str(self.length),

@@ -83,7 +83,7 @@ class Desk:
         export_key: str | None = None,
         oidc: Oidc | None = None,
     ) -> None:
-        """`standing` tells how far the index is; `export_key` signs exports; `oidc` signs readers in."""
+        """`standing` returns how far the index is; `export_key` signs exports; `oidc` signs readers in."""
         self._index, self._ledger, self._standing = index, ledger, standing
         self._readers, self._access_log = readers, access_log
         #: Sign-ins that failed.
@@ -212,7 +212,8 @@ class Desk:
         def sign_in(request: Request) -> JSONResponse:
             reader = None if self._oidc is None else self._oidc.reader(request)
             named = None if reader is None else {"name": reader.name, "tenant": reader.tenant}
-            return JSONResponse({"oidc": self._oidc is not None, "reader": named}, headers=_PRIVATE)
+            told = {"readers": True, "oidc": self._oidc is not None, "reader": named}
+            return JSONResponse(told, headers=_PRIVATE)
 
         if self._oidc is not None:
             self._oidc.add_routes(app)

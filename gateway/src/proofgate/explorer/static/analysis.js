@@ -27,7 +27,7 @@ export async function view(argument) {
   const filters = fromAddress(argument, NAMES);
   return forReader("Analysis", INTRO, async ({ tenant }) => {
     const { windows, answers, more, index } = await read(`v1/analysis?${query(filters)}`);
-    return [form("analysis", filters, tenant, NAMES), missing(index), ...content(windows, answers, more)];
+    return [form("analysis", filters, tenant, { shown: NAMES }), missing(index), ...content(windows, answers, more)];
   });
 }
 

@@ -11,16 +11,19 @@ import * as findings from "./findings.js";
 import * as keys from "./keys-view.js";
 import * as overview from "./overview.js";
 import * as receipt from "./receipt.js";
+import * as session from "./session.js";
 import * as tenants from "./tenants.js";
 import * as tree from "./tree.js";
 
 const VIEWS = {
   "": { title: "Overview", view: overview.view },
+  overview: { title: "Overview", view: overview.view },
   findings: { title: "Findings", view: findings.view },
   tree: { title: "Tree", view: tree.view },
   receipt: { title: "Receipt", view: receipt.view },
   exchanges: { title: "Exchanges", view: exchanges.view },
   exchange: { title: "Exchange", view: exchange.view },
+  session: { title: "Session", view: session.view },
   tenants: { title: "Tenants", view: tenants.view },
   budgets: { title: "Budgets", view: budgets.view },
   analysis: { title: "Analysis", view: analysis.view },
@@ -37,7 +40,7 @@ async function show(byReader) {
   const turn = ++shown;
   document.title = `${title} – Proofgate auditor`;
   for (const link of document.querySelectorAll("nav a")) {
-    const own = link.getAttribute("href") === `#/${VIEWS[name] ? name : ""}`;
+    const own = link.getAttribute("href") === `#/${VIEWS[name] && name !== "overview" ? name : ""}`;
     if (own) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   }

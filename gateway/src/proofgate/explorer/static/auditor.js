@@ -11,10 +11,10 @@ export class AuditorError extends Error {
 }
 
 /** An answer that is none of an error. Rejects with AuditorError. */
-export async function ask(path, headers = {}) {
+export async function ask(path, headers = {}, { credentials = "omit", method = "GET" } = {}) {
   let answer;
   try {
-    answer = await fetch(new URL(path, ROOT), { credentials: "omit", redirect: "error", headers });
+    answer = await fetch(new URL(path, ROOT), { method, credentials, redirect: "error", headers });
   } catch {
     throw new AuditorError("unreachable", "the auditor does not answer");
   }

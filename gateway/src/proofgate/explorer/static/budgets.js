@@ -1,6 +1,6 @@
 // What tenants may use, what they have used, and where each lives: limits of the configuration that the records name, sums of the index.
 import { el, svg, table } from "./dom.js";
-import { dollars } from "./exchange.js";
+import { dollars } from "./money.js";
 import { form, fromAddress, query } from "./filters.js";
 import { read } from "./reader.js";
 import { ring } from "./ring.js";
@@ -20,7 +20,7 @@ export async function view(argument) {
   const filters = fromAddress(argument, NAMES);
   return forReader("Budgets", INTRO, async ({ tenant }) => {
     const told = await read(`v1/budgets?${query(filters)}`);
-    return [form("budgets", filters, tenant, NAMES), missing(told.index), ...content(told)];
+    return [form("budgets", filters, tenant, { shown: NAMES }), missing(told.index), ...content(told)];
   });
 }
 

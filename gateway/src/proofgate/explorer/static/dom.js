@@ -52,7 +52,8 @@ export function field(id, label, control, hint) {
   );
 }
 
-export function table(caption, columns, rows, kind = null) {
+/** A table; `foot` is a row of totals. */
+export function table(caption, columns, rows, kind = null, foot = null) {
   // On a narrow screen the rows are blocks; the roles say that it still is a table.
   const head = columns.map(({ name, numeric }) =>
     el("th", { scope: "col", role: "columnheader", class: numeric ? "number" : null }, name),
@@ -72,6 +73,9 @@ export function table(caption, columns, rows, kind = null) {
     el("caption", {}, caption),
     el("thead", { role: "rowgroup" }, el("tr", { role: "row" }, head)),
     el("tbody", { role: "rowgroup" }, body),
+    foot === null
+      ? null
+      : el("tfoot", { role: "rowgroup" }, el("tr", { role: "row" }, foot.map((cell, at) => el("td", { role: "cell", class: columns[at].numeric ? "number" : null, "data-name": columns[at].name }, cell)))),
   );
 }
 

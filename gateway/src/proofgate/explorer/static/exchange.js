@@ -2,6 +2,7 @@
 import { button, download, el } from "./dom.js";
 import { query } from "./filters.js";
 import * as keys from "./keys.js";
+import { exactDollars } from "./money.js";
 import { endsSignIn, read } from "./reader.js";
 import { forReader } from "./sign-in.js";
 import { caveat, failure, verdict } from "./steps.js";
@@ -16,6 +17,9 @@ const ATTRIBUTED = [
   ["parent_agent", "Parent agent"],
   ["trace_id", "Trace"],
 ];
+
+/** Codes by which rules and policies deny a request. */
+const DENIALS = ["policy_blocked", "policy_redaction_impossible", "policy_unavailable", "guarded_tool_refused", "approval_required"];
 
 export const addressOf = (id) => `#/exchange/${encodeURIComponent(id)}`;
 
@@ -92,25 +96,33 @@ function facts(records) {
     "dl",
     { class: "facts" },
     row("Began", moment(first.ts)),
-    row("Tenant", first.tenant ?? "nobody's"),
+    row("Tenant", first.tenant ?? "no tenant"),
     row("Model", first.model),
     row("Endpoint", first.endpoint),
-    row("Key", first.key ? el("code", {}, String(first.key)) : null),
+    row("Key", keyLink(first.key ?? first.counted)),
+    row("Refused", refused(first)),
+    row("Rules", [...new Set([first, end].flatMap((record) => record?.policy?.rules ?? []))].join(", ")),
     ATTRIBUTED.map(([name, label]) => row(label, attributed(name, first.attribution?.[name]))),
     row("Tokens", usage ? `${usage.prompt_tokens} in the prompt, ${usage.completion_tokens} in the response` : null),
-    row("Cost", dollars(end?.cost_nanodollars)),
+    row("Cost", exactDollars(end?.cost_nanodollars)),
     row("Configuration", el("code", {}, String(first.config))),
   );
+}
+
+const keyLink = (key) => (key ? el("a", { href: `#/exchanges/${query({ key })}` }, el("code", {}, String(key))) : null);
+
+/** Why a request went nowhere. */
+function refused({ kind, code, status }) {
+  if (kind !== "rejection") return null;
+  const denied = DENIALS.includes(code);
+  return [denied ? el("strong", { class: "denied" }, "denied by policy") : "for another reason than a rule", `: status ${status}, `, el("code", {}, String(code))];
 }
 
 /** What a client says of itself, with a link to all that it says so of where the index can be asked for that. */
 function attributed(name, value) {
   if (typeof value !== "string") return null;
   const text = el("code", {}, value);
-  return name === "parent_agent" ? text : el("a", { href: `#/exchanges/${query({ [name]: value })}` }, text);
+  if (name === "parent_agent") return text;
+  return el("a", { href: name === "session" ? `#/session/${encodeURIComponent(value)}` : `#/exchanges/${query({ [name]: value })}` }, text);
 }
 
-/** US dollars of nanodollars; null where nothing is known. */
-export function dollars(nanodollars) {
-  return Number.isFinite(nanodollars) ? `$${(nanodollars / 1e9).toFixed(6)}` : null;
-}

@@ -1,10 +1,15 @@
 // Exchanges, the newest first: what comes is followed while the page is looked at, and older ones page by page.
 import { button, el, table } from "./dom.js";
-import { addressOf, dollars } from "./exchange.js";
+import { addressOf } from "./exchange.js";
+import { exports } from "./export.js";
 import { form, fromAddress, query } from "./filters.js";
+import { dollars } from "./money.js";
+import { namesOf } from "./names.js";
 import { read, signedIn } from "./reader.js";
 import { again, forReader, missing } from "./sign-in.js";
+import { addressOfSession } from "./session.js";
 import { failure } from "./steps.js";
+import { verdictOf } from "./verdicts.js";
 import { count, plural } from "./words.js";
 
 const PAGE = 50;
@@ -18,7 +23,10 @@ const COLUMNS = [
 export async function view(argument) {
   const filters = fromAddress(argument);
   const intro = "Exchanges in the auditor's index. Open one to verify its records in your browser.";
-  return forReader("Exchanges", intro, async ({ tenant }) => [form("exchanges", filters, tenant), await list(filters)]);
+  return forReader("Exchanges", intro, async ({ tenant }) => {
+    const [names, shown] = await Promise.all([namesOf(), list(filters)]);
+    return [form("exchanges", filters, tenant, { names }), shown];
+  });
 }
 
 async function list(filters) {
@@ -77,7 +85,7 @@ async function list(filters) {
   };
   show(first);
   turn(true);
-  section.append(el("p", { class: "actions" }, pause, said), rows, older);
+  section.append(el("p", { class: "actions" }, pause, said), exports(filters), rows, older);
   setTimeout(look, SECONDS * 1000);
   return section;
 }
@@ -89,7 +97,7 @@ function empty(filters) {
     "p",
     { class: "empty" },
     Object.keys(filters).length > 0
-      ? "No exchange matches these filters."
+      ? "No exchange matches these filters. Clear one of them, or choose a longer time."
       : "The index has no exchange yet. An exchange appears some seconds after its request, when the auditor has accepted a checkpoint that covers it.",
   );
 }
@@ -98,18 +106,20 @@ function tableOf(exchanges, came) {
   const fresh = new Set(came.map(({ id }) => id));
   const rows = exchanges.map((one) => [
     el("span", { class: fresh.has(one.id) ? "fresh" : null }, String(one.time).replace("T", " ").slice(0, 23)),
-    one.tenant ?? "nobody's",
+    one.tenant ?? "no tenant",
     one.model ?? "",
     one.providers.join(", "),
-    [one.verdict, one.rules.length > 0 ? [" ", el("small", {}, one.rules.join(", "))] : null],
+    verdictOf(one),
     one.outcome,
     one.status ?? "",
     one.prompt_tokens === null ? "" : `${count(one.prompt_tokens)}+${count(one.completion_tokens ?? 0)}`,
     dollars(one.cost_nanodollars) ?? "",
-    one.session ? el("a", { href: `#/exchanges/${query({ session: one.session })}`, title: one.session }, shortId(one.session)) : "",
+    one.session ? el("a", { href: addressOfSession(one.session), title: one.session }, shortId(one.session)) : "",
     el("a", { href: addressOf(one.id) }, shortId(one.id)),
   ]);
-  return table("Newest first", COLUMNS, rows, "wide");
+  const denied = exchanges.filter(({ verdict }) => verdict === "denied" || verdict === "blocked").length;
+  const cost = exchanges.reduce((sum, one) => sum + (Number(one.cost_nanodollars) || 0), 0);
+  return table(`Newest first; shown: ${plural(exchanges.length, "exchange")}, ${count(denied)} denied by policy, ${dollars(cost)}`, COLUMNS, rows, "wide");
 }
 
 const shortId = (id) => (id.length > 16 ? `${id.slice(0, 4)}…${id.slice(-6)}` : id);

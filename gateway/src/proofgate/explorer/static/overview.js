@@ -3,6 +3,9 @@ import * as auditor from "./auditor.js";
 import { chains } from "./chains.js";
 import { el, table } from "./dom.js";
 import * as findings from "./findings.js";
+import { sections } from "./landing.js";
+import { signedIn } from "./reader.js";
+import { forReader } from "./sign-in.js";
 import { count, duration, moment, plural } from "./words.js";
 
 /** An auditor that has not looked for longer than this says nothing of now. */
@@ -32,7 +35,7 @@ function figure(name, value, note) {
 
 function witnessTable(witnesses) {
   if (witnesses.length === 0) {
-    return el("p", { class: "empty" }, "No witness is configured. Witnesses that --witness-policy names are listed here.");
+    return el("p", { class: "empty" }, "No witness is configured. Add --witness-policy, or spec.auditor.witnesses in a manifest.");
   }
   const rows = witnesses.map((one) => [
     String(one.name),
@@ -40,7 +43,7 @@ function witnessTable(witnesses) {
     count(one.size),
     one.time ? moment(one.time * 1_000_000) : "never",
   ]);
-  const columns = [{ name: "Witness" }, { name: "Last answer" }, { name: "Heads cosigned", numeric: true }, { name: "When" }];
+  const columns = [{ name: "Witness" }, { name: "Last answer" }, { name: "Checkpoints cosigned", numeric: true }, { name: "When" }];
   return table("Witnesses of the auditor's log", columns, rows);
 }
 
@@ -51,7 +54,29 @@ async function newestEntries(note) {
   return { size, entries: read.map(({ index, bytes }) => ({ index, ...auditor.readEntry(bytes) })).filter((one) => one.origin && one.kind !== "access" && one.kind !== "statement") };
 }
 
-export async function view() {
+const NO_READERS = "This auditor keeps no index of requests. Set spec.auditor.index with readersSecretRef in a manifest, or --index with --readers on the command line, to see requests, denials and costs here.";
+
+/** Since when nothing contradicts the log: the time of its first entry, as the auditor recorded it. */
+async function beginning(size) {
+  if (size === 0) return null;
+  const [{ bytes }] = await auditor.entries(0, 1, size);
+  return auditor.readEntry(bytes)?.time ?? null;
+}
+
+function intact(found, since) {
+  if (found.length > 0) return figure("Log intact", `no: ${plural(found.length, "finding")}`);
+  return figure("Log intact since", since === null ? "not known yet" : moment(since).slice(0, 10));
+}
+
+export async function view(argument) {
+  const what = await forReader("Overview", "What was asked and denied, what it cost, and whether the log of it is intact.", () => sections(argument), el("p", { class: "empty" }, NO_READERS));
+  const [heading, intro, ...rest] = what;
+  const ledger = await ledgerSections();
+  // Who is not signed in sees first what needs no key.
+  return signedIn() === null ? [heading, intro, ...ledger, el("h2", {}, "Requests and costs"), ...rest] : [heading, intro, ledger[0], ...rest, ...ledger.slice(1)];
+}
+
+async function ledgerSections() {
   const [status, { findings: found }, heads, witnesses] = await Promise.all([
     auditor.status(),
     auditor.findings(),
@@ -59,10 +84,11 @@ export async function view() {
     auditor.witnesses(),
   ]);
   const { size, entries } = await newestEntries(String(status.checkpoint ?? ""));
+  const since = await beginning(size);
+  const cosigned = witnesses.filter((one) => one.size > 0).length;
   const { mark, title, text } = judge(status, found);
   const looked = status.last_poll ? `${duration(status.poll_age_seconds)} ago` : "never";
   return [
-    el("h1", { tabindex: "-1" }, "Overview"),
     el(
       "section",
       { class: `judgement ${mark}`, "aria-label": "Verdict" },
@@ -71,11 +97,13 @@ export async function view() {
       el(
         "dl",
         { class: "figures" },
+        intact(found, since),
+        figure("Witnesses", witnesses.length > 0 ? `${count(cosigned)} of ${count(witnesses.length)} cosigned` : "none"),
         figure("Last check", looked),
         figure("Records verified", count(status.records_verified ?? 0), "since it started"),
         figure("Behind", count(status.records_behind), status.lag_seconds ? `for ${duration(status.lag_seconds)}` : null),
         figure("Failed checks", count(status.poll_failures)),
-        figure("Tree heads in its log", count(size)),
+        figure("Checkpoints in its log", count(size)),
       ),
     ),
     found.length > 0 ? el("section", {}, el("h2", {}, "Findings"), findings.list(found.slice(-20))) : null,

@@ -1,10 +1,13 @@
-// Who reads exchanges: a key that this tab keeps until it is closed, and that goes nowhere but into a header.
+// The signed-in reader: by a key that this tab keeps until it is closed, and sends in a header only; or by a cookie of a
+// sign-in with an OpenID provider, which no script can read.
 import { AuditorError, ask } from "./auditor.js";
 
 const NAME = "proofgate-explorer/reader";
+const COOKIE = { credentials: "same-origin" };
+const COOKIE_POST = { ...COOKIE, method: "POST" };
 let memory = null;
 
-/** Who is signed in: `{key, name, tenant}`, the tenant null for a reader of all; null for nobody. */
+/** Who is signed in: `{key, name, tenant}`, the key null for a cookie, the tenant null for a reader of all; null for nobody. */
 export function signedIn() {
   try {
     return memory ?? JSON.parse(sessionStorage.getItem(NAME));
@@ -13,7 +16,13 @@ export function signedIn() {
   }
 }
 
-export function signOut() {
+export async function signOut() {
+  const byCookie = signedIn()?.key === null;
+  forget();
+  if (byCookie) await ask("oidc/logout", {}, COOKIE_POST).catch(() => null);
+}
+
+function forget() {
   memory = null;
   try {
     sessionStorage.removeItem(NAME);
@@ -25,7 +34,17 @@ export function signOut() {
 /** Signs in with a key that the auditor knows. Rejects with AuditorError for any other. */
 export async function signIn(key) {
   const { name, tenant } = await json("v1/reader", key);
-  const reader = { key, name: String(name), tenant: tenant === null ? null : String(tenant) };
+  keep({ key, name: String(name), tenant: tenant === null ? null : String(tenant) });
+}
+
+/** Whether the auditor answers readers, and an OpenID provider signs them in. A reader with its cookie is signed in. */
+export async function signInWays() {
+  const { readers, oidc, reader } = await (await ask("v1/sign-in", {}, COOKIE)).json();
+  if (reader && signedIn() === null) keep({ key: null, name: String(reader.name), tenant: reader.tenant === null ? null : String(reader.tenant) });
+  return { readers: readers !== false, oidc: oidc === true };
+}
+
+function keep(reader) {
   try {
     sessionStorage.setItem(NAME, JSON.stringify(reader));
     memory = null;
@@ -44,13 +63,33 @@ export async function read(path) {
   try {
     return await json(path, reader.key);
   } catch (error) {
-    if (endsSignIn(error.code)) signOut();
+    if (endsSignIn(error.code)) forget();
     throw error;
   }
 }
 
+/** A file that the auditor makes for whoever is signed in: `{name, blob, exchanges, cutSince}`. */
+export async function readFile(path) {
+  const reader = signedIn();
+  if (reader === null) throw new AuditorError("not_a_reader", "no reader is signed in");
+  const answer = await request(path, reader.key);
+  const name = /filename="([^"]+)"/.exec(answer.headers.get("content-disposition") ?? "")?.[1] ?? "export";
+  return {
+    name,
+    blob: await answer.blob(),
+    exchanges: Number(answer.headers.get("proofgate-exchanges") ?? 0),
+    cutSince: answer.headers.get("proofgate-cut-since"),
+  };
+}
+
 async function json(path, key) {
+  return (await request(path, key)).json();
+}
+
+const request = (path, key) => (key === null ? ask(path, {}, COOKIE) : ask(path, headersOf(key)));
+
+function headersOf(key) {
   // What a header cannot carry is no key, and would not leave the browser as a request.
   if (!/^[\x21-\x7e]+$/.test(key)) throw new AuditorError("not_a_reader", "a key contains only ASCII characters, and no spaces");
-  return (await ask(path, { Authorization: `Bearer ${key}` })).json();
+  return { Authorization: `Bearer ${key}` };
 }

@@ -1,11 +1,12 @@
 // The form in which a reader signs in, and who is signed in.
 import { button, el, field } from "./dom.js";
-import { signIn, signOut, signedIn } from "./reader.js";
+import { signIn, signInWays, signOut, signedIn } from "./reader.js";
 import { plural } from "./words.js";
 
 /** Shows the view again, with what has changed. */
 export const again = () => dispatchEvent(new HashChangeEvent("hashchange"));
 
+const NO_OIDC = { readers: true, oidc: false };
 const EXPLAINED = new Map([
   ["not_a_reader", "This key belongs to no reader. API keys of the gateway are not valid here."],
   ["reader_expired", "This key has expired. Ask the auditor's administrator for a new one."],
@@ -16,14 +17,18 @@ const EXPLAINED = new Map([
   ["readers_unusable", "The file with the readers is invalid. The auditor's administrator has to fix it."],
 ]);
 
-/** A view for a reader: the form while nobody is signed in; else who is, and what `content` makes. */
-export async function forReader(title, intro, content) {
+/**
+ * A view for a reader: the form while nobody is signed in; else who is, and what `content` makes. `otherwise` stands in
+ * for the form of an auditor that answers no readers.
+ */
+export async function forReader(title, intro, content, otherwise = null) {
   const head = [el("h1", { tabindex: "-1" }, title), el("p", {}, intro)];
-  if (signedIn() === null) return [...head, form()];
+  const ways = signedIn() === null ? await signInWays().catch(() => NO_OIDC) : NO_OIDC;
+  if (signedIn() === null) return [...head, ...(otherwise !== null && !ways.readers ? [otherwise] : form(ways))];
   try {
     return [...head, bar(), ...(await content(signedIn()))];
   } catch (error) {
-    if (signedIn() === null) return [...head, form("You were signed out: this key is no longer valid, or it has expired.")];
+    if (signedIn() === null) return [...head, ...form(await signInWays().catch(() => NO_OIDC), "You were signed out: this key is no longer valid, or it has expired.")];
     throw error;
   }
 }
@@ -43,14 +48,14 @@ function bar() {
     el("strong", {}, name),
     tenant === null ? ", who sees all tenants. " : `, who sees only ${tenant}. `,
     "Each read is recorded by the auditor. ",
-    button("Sign out", () => {
-      signOut();
+    button("Sign out", async () => {
+      await signOut();
       again();
     }),
   );
 }
 
-function form(told = "") {
+function form({ oidc }, told = "") {
   const input = el("input", { type: "password", autocomplete: "off", spellcheck: "false", required: true });
   const said = el("p", { class: "verdict bad", role: "status" }, told);
   const enter = async (event) => {
@@ -64,11 +69,13 @@ function form(told = "") {
       input.focus();
     }
   };
-  return el(
+  const keyForm = el(
     "form",
     { class: "sign-in", on: { submit: enter } },
     field("reader-key", "Your reader key", input, "This tab stores it until you close the tab or sign out. It is never part of a URL."),
     el("button", { type: "submit", class: "primary" }, "Sign in"),
     said,
   );
+  // The provider sends the browser back to the page.
+  return [oidc ? el("p", {}, el("a", { class: "primary", href: new URL("../oidc/login", import.meta.url).href }, "Sign in with your organisation")) : null, oidc ? el("p", { class: "hint" }, "Or with a key:") : null, keyForm];
 }

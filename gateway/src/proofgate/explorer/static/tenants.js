@@ -1,7 +1,8 @@
 // What tenants did, added up by the auditor's index: exchanges, refusals, tokens, cost, by day; and which shards recorded it.
 import { el, svg, table } from "./dom.js";
-import { dollars } from "./exchange.js";
 import { form, fromAddress, query } from "./filters.js";
+import { dollars } from "./money.js";
+import { namesOf } from "./names.js";
 import { read } from "./reader.js";
 import { forReader, missing } from "./sign-in.js";
 import { count, plural } from "./words.js";
@@ -14,8 +15,8 @@ export async function view(argument) {
   const asked = fromAddress(argument, NAMES);
   const intro = "The totals of each tenant in the auditor's index.";
   return forReader("Tenants", intro, async ({ tenant }) => {
-    const { filters, tenants, index } = await totals(asked);
-    return [form("tenants", filters, tenant, NAMES), missing(index), tenants.length > 0 ? section(tenants, filters) : empty()];
+    const [{ filters, tenants, index }, names] = await Promise.all([totals(asked), namesOf()]);
+    return [form("tenants", filters, tenant, { shown: NAMES, names }), missing(index), tenants.length > 0 ? section(tenants, filters) : empty()];
   });
 }
 
@@ -40,16 +41,17 @@ function empty() {
 const tokens = (of) => `${count(of.prompt_tokens)} + ${count(of.completion_tokens)}`;
 /** The cost as far as it is known. */
 const cost = (of) => (of.unpriced > 0 && of.cost_nanodollars === 0 ? "not known" : dollars(of.cost_nanodollars));
-const nameOf = ({ tenant }) => tenant ?? "nobody's";
+const nameOf = ({ tenant }) => tenant ?? "no tenant";
 
 function section(tenants, filters) {
   const columns = [
-    ...[{ name: "Tenant" }, { name: "Exchanges", numeric: true }, { name: "Refused", numeric: true }, { name: "Blocked", numeric: true }],
-    ...[{ name: "Without an end", numeric: true }, { name: "Tokens", numeric: true }, { name: "Cost", numeric: true }, { name: "Shards" }],
+    ...[{ name: "Tenant" }, { name: "Exchanges", numeric: true }, { name: "Denied by policy", numeric: true }, { name: "Responses denied", numeric: true }],
+    ...[{ name: "Redacted", numeric: true }, { name: "Refused otherwise", numeric: true }, { name: "Without an end", numeric: true }, { name: "Tokens", numeric: true }, { name: "Cost", numeric: true }, { name: "Shards" }],
   ];
-  const rows = tenants.map((of) => [
+  const byCost = [...tenants].sort((one, other) => other.cost_nanodollars - one.cost_nanodollars || other.exchanges - one.exchanges);
+  const rows = byCost.map((of) => [
     of.tenant === null ? el("span", { title: "Refused before the tenant was known" }, nameOf(of)) : el("a", { href: `#/exchanges/${query({ ...filters, tenant: of.tenant })}` }, of.tenant),
-    ...[of.exchanges, of.refused, of.blocked, of.open].map(count),
+    ...[of.exchanges, of.denied, of.blocked, of.redacted, of.refused, of.open].map(count),
     tokens(of),
     [cost(of), of.unpriced > 0 ? el("small", {}, ` ${count(of.unpriced)} unpriced`) : null],
     of.shards.join(", "),
@@ -57,17 +59,23 @@ function section(tenants, filters) {
   return el(
     "section",
     { "aria-label": "Tenants" },
-    table("In this time range, days in UTC; tokens of prompts and responses", columns, rows, "wide"),
+    table("In this time range, days in UTC, by cost; tokens of prompts and responses", columns, rows, "wide", tenants.length > 1 ? totalRow(tenants) : null),
     el("p", { class: "hint" }, "The shards that served a tenant; several mean that it moved, or that another shard refused it. “Unpriced” exchanges ended without a known cost: no price is configured, or the provider reported no usage."),
-    tenants.filter(({ tenant }) => tenant !== null).map(byDay),
+    byCost.filter(({ tenant }) => tenant !== null).map(byDay),
   );
+}
+
+function totalRow(tenants) {
+  const sum = (name) => tenants.reduce((all, of) => all + (Number(of[name]) || 0), 0);
+  const counts = ["exchanges", "denied", "blocked", "redacted", "refused", "open"].map((name) => count(sum(name)));
+  return ["Total", ...counts, `${count(sum("prompt_tokens"))} + ${count(sum("completion_tokens"))}`, dollars(sum("cost_nanodollars")), ""];
 }
 
 function byDay(of) {
   const priced = of.days.some((day) => day.cost_nanodollars > 0);
   const figure = priced ? "cost_nanodollars" : "exchanges";
-  const columns = [{ name: "Day" }, { name: "Exchanges", numeric: true }, { name: "Refused", numeric: true }, { name: "Tokens", numeric: true }, { name: "Cost", numeric: true }];
-  const rows = of.days.map((day) => [day.day, count(day.exchanges), count(day.refused), tokens(day), cost(day)]);
+  const columns = [{ name: "Day" }, { name: "Exchanges", numeric: true }, { name: "Denied by policy", numeric: true }, { name: "Tokens", numeric: true }, { name: "Cost", numeric: true }];
+  const rows = of.days.map((day) => [day.day, count(day.exchanges), count(day.denied), tokens(day), cost(day)]);
   return el(
     "section",
     { class: "by-day" },

@@ -1,0 +1,30 @@
+// Files of what the filters show: columns for a spreadsheet, or records with their proofs, signed.
+import { button, download, el } from "./dom.js";
+import { query } from "./filters.js";
+import { readFile } from "./reader.js";
+import { failure } from "./steps.js";
+import { count } from "./words.js";
+
+const FORMATS = [
+  ["csv", "Download CSV"],
+  ["bundle", "Download signed bundle"],
+];
+
+export function exports(filters) {
+  const said = el("div", { role: "status" });
+  const save = async (format) => {
+    said.replaceChildren(el("p", { class: "hint" }, "The auditor makes the file…"));
+    try {
+      const { name, blob, exchanges, cutSince } = await readFile(`v1/export?${query(filters, { format })}`);
+      download(name, blob);
+      said.replaceChildren(
+        cutSince
+          ? el("p", { class: "caveat" }, `Not everything is in it: the file has the newest ${count(exchanges)} exchanges, from ${cutSince} on. For the others, choose earlier days, or use `, el("code", {}, "proofgate export"), " on the auditor's host.")
+          : el("p", { class: "hint" }, `${count(exchanges)} exchanges. The auditor recorded that you exported them.${format === "bundle" ? " Check it with “proofgate verify-export”." : ""}`),
+      );
+    } catch (error) {
+      said.replaceChildren(failure(error));
+    }
+  };
+  return el("div", { class: "exports" }, el("p", { class: "actions" }, FORMATS.map(([format, label]) => button(label, () => save(format)))), said);
+}
