@@ -21,6 +21,7 @@ from proofgate import _core, profiling
 from proofgate.http_body import whole_body
 from proofgate.http_errors import Refusal, answer_bad_request, answer_http_error, answer_refusal
 from proofgate.http_errors import error as answer_error
+from proofgate.limit_metrics import LimitMetrics
 from proofgate.reading.routes import Reading
 from proofgate.reading.token import auditor_token
 from proofgate.reload import Outcome
@@ -91,9 +92,12 @@ def create_app(worker: _core.Worker, controls: Controls, reading: Reading | None
             return PlainTextResponse(f"{reason}\n", HTTPStatus.SERVICE_UNAVAILABLE)
         return PlainTextResponse("ok\n")
 
+    limit_metrics = LimitMetrics(worker.limit_use, TENANTS_MAXIMUM)
+
     @app.get("/metrics")
     async def metrics() -> Response:
-        return Response(_metrics(worker, controls, reading), media_type=METRICS_TYPE)
+        text = _metrics(worker, controls, reading, await limit_metrics.render())
+        return Response(text, media_type=METRICS_TYPE)
 
     @app.get("/status")
     async def status() -> JSONResponse:
@@ -191,9 +195,9 @@ def create_app(worker: _core.Worker, controls: Controls, reading: Reading | None
     return app
 
 
-def _metrics(worker: _core.Worker, controls: Controls, reading: Reading | None) -> str:
+def _metrics(worker: _core.Worker, controls: Controls, reading: Reading | None, limits: str) -> str:
     metrics = worker.metrics()
-    more = controls.metrics() + (reading.metrics() if reading is not None else "")
+    more = controls.metrics() + (reading.metrics() if reading is not None else "") + limits
     return metrics.removesuffix(_END) + more + (_END if metrics.endswith(_END) else "")
 
 

@@ -21,7 +21,7 @@ from typing import Any
 
 import uvloop
 
-from proofgate import _core, allocator, process_limits, profiling, volume
+from proofgate import _core, allocator, process_limits, process_metrics, profiling, volume
 from proofgate.admin import PASSING, create_app
 from proofgate.archive import Archive
 from proofgate.cgroups import read_cpus
@@ -188,8 +188,9 @@ class WorkerProcess:
         }
 
     def metrics(self) -> str:
-        """How the renewal of credentials goes, and what the process may have, as Prometheus text."""
-        return self._credentials.metrics() + process_limits.metrics_of(self._capacities())
+        """How the renewal of credentials goes, what the process is, uses and may have, as Prometheus text."""
+        capacities = process_limits.metrics_of(self._capacities())
+        return self._credentials.metrics() + capacities + process_metrics.render("worker", openmetrics=True)
 
     def _capacities(self) -> tuple[process_limits.Capacity, ...]:
         return process_limits.read_capacities(self._reloader.config)

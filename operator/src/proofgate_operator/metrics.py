@@ -1,10 +1,22 @@
 """The operator's metrics, named in one place."""
 
 import contextlib
+import platform
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
+
+from proofgate_operator import __version__
 
 REGISTRY = CollectorRegistry()
+ProcessCollector(registry=REGISTRY)
+
+BUILD = Gauge(
+    "proofgate_build_info",
+    "1, with the version of what runs as labels.",
+    ["component", "version", "python"],
+    registry=REGISTRY,
+)
+BUILD.labels("operator", __version__, platform.python_version()).set(1)
 
 RECONCILES = Counter(
     "proofgate_operator_reconciles_total",

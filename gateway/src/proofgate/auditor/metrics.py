@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from proofgate import process_metrics
 from proofgate.auditor.watch import Watch
 from proofgate.index.audited_index import AuditedIndex
 
@@ -28,7 +29,7 @@ def render(watch: Watch, index: AuditedIndex | None = None, desk: Desk | None = 
     lines = [*_lines(watch)]
     lines += _index(index) if index is not None else ()
     lines += _desk(desk) if desk is not None else ()
-    return "".join(f"{line}\n" for line in lines)
+    return "".join(f"{line}\n" for line in lines) + process_metrics.render("auditor")
 
 
 def _desk(desk: Desk) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from proofgate import process_metrics
 from proofgate.haproxy_sidecar.follower import Follower, Standing
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -13,7 +14,8 @@ _FAILURES = ("unreachable", "refused", "internal")
 
 def render(follower: Follower) -> str:
     """The metrics of every target."""
-    return "".join(f"{line}\n" for line in _lines(follower.standings))
+    lines = "".join(f"{line}\n" for line in _lines(follower.standings))
+    return lines + process_metrics.render("haproxy-sidecar")
 
 
 def _lines(standings: tuple[Standing, ...]) -> Iterator[str]:

@@ -20,7 +20,7 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import PlainTextResponse
 from starlette.exceptions import HTTPException as StarletteHTTPException
 
-from proofgate import _core
+from proofgate import _core, process_metrics
 from proofgate.http_body import whole_body
 from proofgate.http_errors import Refusal, answer_http_error, answer_refusal
 from proofgate.http_server import Server, address_of, on_signals
@@ -51,6 +51,7 @@ def create_app(witness: _core.Witness) -> FastAPI:
     @app.get("/metrics")
     def metrics() -> Response:
         text = "".join(f"{line}\n" for line in _metrics(witness, results))
+        text += process_metrics.render("witness")
         return Response(text, media_type=METRICS_TYPE)
 
     @app.post("/add-checkpoint")

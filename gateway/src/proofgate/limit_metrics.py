@@ -1,0 +1,82 @@
+"""How much of its limits each tenant has used, as Prometheus text.
+
+The core knows it as a document (`Worker.limit_use`). Every limit in that becomes two series, so a new kind of
+limit needs nothing here. Only tenants that have used something of a limit have series: those of the document,
+which has as many as are asked for, and the most used first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from proofgate.daemon_thread import in_daemon_thread
+
+#: The core waits while its files of limits are read or written; alerts about that very volume must not wait.
+PATIENCE_SECONDS = 0.5
+_NANODOLLARS = 1_000_000_000
+
+#: Labels of whoever has the limits, and the part of the document about them.
+_Subject = tuple[dict[str, str], dict[str, Any]]
+
+
+class LimitMetrics:
+    """Asks for what is used, once at a time, and leaves it out while there is no answer."""
+
+    def __init__(self, limit_use: Callable[[int], str | bytes], most: int) -> None:
+        self._limit_use = limit_use
+        self._most = most
+        self._asked: asyncio.Task[str | bytes] | None = None
+
+    async def render(self) -> str:
+        """The series; nothing if the core fails or does not answer in time."""
+        if self._asked is None:
+            self._asked = asyncio.create_task(in_daemon_thread(lambda: self._limit_use(self._most), "limits"))
+        done, _ = await asyncio.wait({self._asked}, timeout=PATIENCE_SECONDS)
+        if not done:
+            return ""
+        asked, self._asked = self._asked, None
+        if asked is None or asked.exception() is not None:
+            return ""
+        return "".join(f"{line}\n" for line in _lines(json.loads(asked.result())))
+
+
+def _lines(document: dict[str, Any]) -> Iterator[str]:
+    tenants = [({"tenant": one["tenant"]}, one) for one in document.get("tenants", ())]
+    yield from _families("proofgate_limit", "a tenant's limit", tenants)
+    shared = [
+        ({"tenant_namespace": one["namespace"], "plan": one["plan"]}, one)
+        for one in document.get("namespaces", ())
+    ]
+    yield from _families("proofgate_shared_limit", "a limit that a namespace's tenants share", shared)
+
+
+def _families(prefix: str, whose: str, subjects: list[_Subject]) -> Iterator[str]:
+    limits = [(labels, [*_limits(document)]) for labels, document in subjects]
+    in_use = [(labels, found) for labels, found in limits if any(used for _, used, _ in found)]
+    for suffix, text, part in (("used", "used", 0), ("maximum", "allowed", 1)):
+        name = f"{prefix}_{suffix}"
+        yield f"# HELP {name} How much is {text} of {whose}, in the unit that the limit is named after."
+        yield f"# TYPE {name} gauge"
+        for labels, found in in_use:
+            for limit, *values in found:
+                pairs = (labels | {"limit": limit}).items()
+                text_of_labels = ",".join(f'{label}="{_escaped(value)}"' for label, value in pairs)
+                yield f"{name}{{{text_of_labels}}} {values[part]}"
+
+
+def _limits(document: dict[str, Any]) -> Iterator[tuple[str, float, float]]:
+    """Every limit by its name in the manifest, with what is used and allowed; money in dollars."""
+    for key, found in document.items():
+        if not isinstance(found, dict) or not {"used", "limit"} <= found.keys():
+            continue
+        scale = _NANODOLLARS if key.startswith("nanodollars_") else 1
+        first, *others = key.removeprefix("nano").split("_")
+        name = first + "".join(word.title() for word in others)
+        yield name, found["used"] / scale, found["limit"] / scale
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
