@@ -1,4 +1,4 @@
-"""Names of metrics: those that alerts and dashboards ask for, and those that an exposition has."""
+"""Names of metrics: those that alerts, dashboards and runbooks ask for, and those that an exposition has."""
 
 from __future__ import annotations
 
@@ -9,13 +9,16 @@ from pathlib import Path
 
 import yaml
 
+from e2e.runbooks import blocks
+
 CHART = Path(__file__).resolve().parents[1] / "charts" / "proofgate-operator"
 
 
 def expressions() -> Iterator[str]:
-    """Yields every PromQL expression of the chart's alerts and dashboards."""
+    """Yields every PromQL expression of the chart's alerts and dashboards, and of the runbooks."""
     for group in yaml.safe_load((CHART / "files" / "alerts.yaml").read_text())["groups"]:
         yield from (rule["expr"] for rule in group["rules"])
+    yield from (block.text for block in blocks() if block.language == "promql")
     for path in (CHART / "dashboards").glob("*.json"):
         dashboard = json.loads(path.read_text())
         yield from (target["expr"] for panel in dashboard["panels"] for target in panel.get("targets", ()))
@@ -27,6 +30,8 @@ def asked_for(found: Iterable[str]) -> set[str]:
     names: set[str] = set()
     for expression in found:
         bare = re.sub(r'"[^"]*"', "", expression)
+        # A recorded series is made of others, whose expressions are here too.
+        bare = re.sub(r"[\w:]+:[\w:]+", "", bare)
         bare = re.sub(r"\{[^}]*\}|\b(?:by|without|on|ignoring)\s*\([^)]*\)|\[[^]]*\]", "", bare)
         names |= set(re.findall(r"(?<![$\w])[a-z]\w*_\w+(?!\w|\s*\()", bare))
     return names

@@ -66,7 +66,7 @@ STEPS = (
         "cluster", "tests", CLUSTER, ("images",), cores=0.5, environment={"PROOFGATE_E2E_MAY_CLEAR": "yes"},
         finally_=("make", "lab-down"),
     ),
-    Step("worker", "tests", WORKER, ("extension", "go-binaries"), cores=0.75),
+    Step("worker", "tests", WORKER, ("extension", "go-binaries", "promtool"), cores=0.75),
     Step("control-plane", "tests", CONTROL_PLANE, ("extension", "cluster-binaries", "promtool"), cores=0.75),
     Step("release", "tests", RELEASE, ("images", "release-tools"), cores=0.75),
     Step("clients", "tests", CLIENTS, ("extension", "node-clients"), cores=0.75),

@@ -52,6 +52,7 @@ GROUPS = {
     "platform": ("test_nobody_notices_the_platform.py", "test_deletion.py", "test_volume_ownership.py"),
     "fleet": (
         "test_gateway_becomes_ready.py",
+        "test_runbooks.py",
         "test_haproxy_sidecar.py",
         "test_live_configuration.py",
         "test_tenants_keep_their_worker.py",

@@ -7,10 +7,11 @@ import shutil
 import subprocess
 import tempfile
 import time
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from prometheus_client import generate_latest
+from prometheus_client import Metric, generate_latest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from proofgate import _core
 from proofgate.auditor import metrics as auditor_metrics
@@ -27,6 +28,7 @@ from proofgate.siem.otlp import Otlp
 from proofgate.siem.stream import Stream
 from proofgate_operator import metrics
 
+from e2e.cluster import toolchain
 from e2e.local_gateway import KEYS, MODEL, LocalGateway, local_gateway
 from e2e.metric_names import asked_for, exposed, expressions
 from e2e.programs import PATIENCE, Program, start_ready, wait_until
@@ -57,7 +59,7 @@ def beginning_with(prefix: str) -> set[str]:
 
 
 def test_every_metric_that_is_asked_for_belongs_to_one_of_the_programs() -> None:
-    ours = beginning_with("proofgate_") | beginning_with("haproxy_")
+    ours = beginning_with("proofgate_") | beginning_with("haproxy_") | beginning_with("process_")
     assert asked_for(expressions()) - ours == ELSEWHERE
 
 
@@ -73,7 +75,7 @@ def test_every_metric_of_the_worker_that_is_asked_for_exists(folder: Path) -> No
     # Without an identity in a cloud there are no credentials: test_cloud_identity.py looks at their metrics.
     elsewhere = ("proofgate_operator_", "proofgate_haproxy_sidecar_", "proofgate_auditor_", "proofgate_credential_")
     others = set().union(*map(beginning_with, elsewhere))
-    assert beginning_with("proofgate_") - others - told == set()
+    assert (beginning_with("proofgate_") | beginning_with("process_")) - others - told == set()
 
 
 def ask(gateway: LocalGateway, key: str, model: str = MODEL, text: str = "hello there") -> int:
@@ -132,8 +134,16 @@ def test_what_each_tenant_asked_and_used_is_counted_exactly(folder: Path) -> Non
             assert all(used.values())
             counted = told(gateway, f"proofgate_{kind}_total", "tenant", "model", "provider")
             assert counted == {(name, MODEL, "mock"): count for name, count in used.items()}
-        for kind in ("exchange", "first_byte"):
-            assert told(gateway, f"proofgate_{kind}_seconds_count", "model", "provider") == {(MODEL, "mock"): 5}
+        for kind in ("request_duration", "time_to_first_byte"):
+            counted = told(gateway, f"proofgate_{kind}_seconds_count", "model", "provider", "stream")
+            assert counted == {(MODEL, "mock", "false"): 5}
+        refused = {("429", "requests_per_minute_exceeded"): 2, ("403", "policy_blocked"): 1, ("404", "model_not_found"): 1}
+        assert told(gateway, "proofgate_rejections_total", "status", "code") == refused | {
+            ("401", "invalid_api_key"): 1
+        }
+        limits = {("acme", "requestsPerMinute"): 3}
+        wait_until(lambda: told(gateway, "proofgate_limit_used", "tenant", "limit") == limits, PATIENCE, "it is used")
+        assert told(gateway, "proofgate_limit_maximum", "tenant", "limit") == limits
         for key in KEYS.values():
             assert key not in gateway.admin_text("/metrics")
             assert _core.hash_api_key(key) not in gateway.admin_text("/metrics")
@@ -169,7 +179,8 @@ def test_every_metric_of_the_agent_beside_haproxy_that_is_asked_for_exists(folde
     assert beginning_with("proofgate_haproxy_sidecar_") - exposed(render(Follower(found))) == set()
 
 
-def test_every_metric_of_the_auditor_that_is_asked_for_exists(folder: Path) -> None:
+def auditor_exposition(folder: Path) -> str:
+    """The metrics of an auditor that has a witness, a mirror, a stream and an index."""
     (signing, _), (_, ledger) = (_core.generate_key(name) for name in ("proofgate.dev/audit", "proofgate.dev/ledger"))
     (folder / "ledger").mkdir()
     _, witness = _core.generate_witness_key("witness.example/w")
@@ -180,8 +191,49 @@ def test_every_metric_of_the_auditor_that_is_asked_for_exists(folder: Path) -> N
     watch.mirrors = [Mirror(Directory(folder / "mirror"), auditor, folder / "ledger", folder / "state")]
     sink = Otlp("siem", "http://127.0.0.1:9", "ledger", None, None)
     watch.streams = [Stream(sink, Cursor(folder / "state", "siem", ledger), ledger)]
-    told = exposed(auditor_metrics.render(watch, AuditedIndex(folder / "index", ledger)))
-    assert beginning_with("proofgate_auditor_") - told == set()
+    return auditor_metrics.render(watch, AuditedIndex(folder / "index", ledger))
+
+
+def test_every_metric_of_the_auditor_that_is_asked_for_exists(folder: Path) -> None:
+    assert beginning_with("proofgate_auditor_") - exposed(auditor_exposition(folder)) == set()
+
+
+class Scraped:
+    """Families of an exposition, to be written again in the text format that promtool reads."""
+
+    def __init__(self, families: Iterable[Metric]) -> None:
+        self._families = list(families)
+
+    def collect(self) -> Iterator[Metric]:
+        """Yields the families."""
+        yield from self._families
+
+
+def complaints(exposition: str) -> str:
+    """What promtool has against the names, units, types and help texts of an exposition."""
+    toolchain.ensure([toolchain.PROMTOOL])
+    command = [toolchain.binary("promtool"), "check", "metrics"]
+    done = subprocess.run(command, input=exposition, capture_output=True, text=True)
+    return done.stdout + done.stderr
+
+
+def test_promtool_has_nothing_against_the_metrics_of_a_worker(folder: Path) -> None:
+    settings = tenants(KEYS, limits={"requestsPerMinute": 3, "dollarsPerMonth": 5}) | {"profiling": {"stages": True}}
+    with local_gateway(folder, settings=settings) as gateway:
+        assert ask(gateway, KEYS["globex"]) == 200
+        assert ask(gateway, "no-key-of-anybody") == 401
+        wait_until(lambda: told(gateway, "proofgate_requests_total"), PATIENCE, "all are counted")
+        families = text_string_to_metric_families(gateway.admin_text("/metrics"))  # type: ignore[no-untyped-call]
+        exposition = generate_latest(Scraped(families)).decode()  # type: ignore[arg-type]
+    assert "proofgate_build_info" in exposition and "process_cpu_seconds_total" in exposition
+    assert complaints(exposition) == ""
+
+
+def test_promtool_has_nothing_against_the_metrics_of_an_auditor_the_operator_and_the_sidecar(folder: Path) -> None:
+    found = targets(RuntimeApi(folder / "haproxy.sock"), [folder / "tenants.map"], None, folder / "tls.crt")
+    assert complaints(render(Follower(found))) == ""
+    assert complaints(auditor_exposition(folder)) == ""
+    assert complaints(generate_latest(metrics.REGISTRY).decode()) == ""
 
 
 def test_every_metric_of_the_operator_that_is_asked_for_exists() -> None:

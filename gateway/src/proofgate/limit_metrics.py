@@ -18,7 +18,7 @@ from proofgate.daemon_thread import in_daemon_thread
 PATIENCE_SECONDS = 0.5
 _NANODOLLARS = 1_000_000_000
 
-#: Labels of whoever has the limits, and the part of the document about them.
+#: The labels of a tenant or namespace, and the part of the document about it.
 _Subject = tuple[dict[str, str], dict[str, Any]]
 
 

@@ -532,18 +532,11 @@ impl Worker {
     pub fn metrics(&self) -> Result<String, Error> {
         let running = self.running()?;
         let log = running.current.get();
-        running
-            .metrics
-            .records_written
-            .set(as_gauge(log.before + log.watermark.written()));
-        running
-            .metrics
-            .records_durable
-            .set(as_gauge(log.before + log.watermark.durable()));
-        running
-            .metrics
-            .records_checkpointed
-            .set(as_gauge(log.before + log.watermark.checkpointed()));
+        running.metrics.records(
+            log.before + log.watermark.written(),
+            log.before + log.watermark.durable(),
+            log.before + log.watermark.checkpointed(),
+        );
         lock(&self.shards).count(&running.metrics);
         running
             .metrics

@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::pin::pin;
 
 use proofgate_base::client::AfterExchange;
+use proofgate_base::clock::micros;
 use proofgate_base::rejection::Rejection;
 use proofgate_ledger::record::Outcome;
 use proofgate_observe::rejected_request::RejectedRequest;
@@ -58,6 +59,8 @@ pub async fn run(mut incoming: IncomingCall<'_>, mut reply: Reply<'_>) -> AfterE
         };
         return send_answer(reply, &rejection.answer(), id.as_str()).await;
     }
+    let took = micros(incoming.body_at.elapsed());
+    incoming.gateway.observers.metrics.admission_times.admitted(took);
     let Some(mut chosen) = chosen else {
         return Box::pin(estimate::answer(call.estimated_prompt_tokens(), reply, open)).await;
     };

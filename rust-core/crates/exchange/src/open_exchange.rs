@@ -16,7 +16,7 @@ use proofgate_ledger::record::{
 use proofgate_limits::{ActualUsage, CredentialId, Grant};
 use proofgate_observe::analysis::{AnswerCopy, Of};
 use proofgate_observe::attribution::Attribution;
-use proofgate_observe::metrics::{RequestOutcome, Series};
+use proofgate_observe::metrics::{Series, Took};
 use proofgate_observe::payloads::{Asked, Keeping};
 use proofgate_observe::recorder::{RecordPermit, Unavailable};
 use proofgate_observe::telemetry::{self, Observed};
@@ -435,12 +435,10 @@ impl OpenExchange {
     pub(crate) fn relay_as(&mut self, said: &[u8], bytes: &[u8]) {
         if self.bytes == 0 && !bytes.is_empty() {
             let waited = micros(self.started.elapsed());
-            self.series.began(waited);
-            self.gateway
-                .observers
-                .metrics
-                .latencies
-                .began(self.stream, waited);
+            self.series.began(Took {
+                stream: self.stream,
+                microseconds: waited,
+            });
             if let Some(observed) = &mut self.observed {
                 observed.answers(waited);
             }
@@ -546,10 +544,11 @@ impl OpenExchange {
         self.gateway.observers.metrics.in_flight.dec();
         self.gateway.observers.metrics.response_bytes.inc_by(self.bytes);
         self.gateway.observers.metrics.ended(outcome);
-        self.series.ended(outcome, usage, cost, duration_us);
-        let counts_as = RequestOutcome::from(outcome);
-        let latencies = &self.gateway.observers.metrics.latencies;
-        latencies.ended(self.stream, counts_as, duration_us);
+        let took = Took {
+            stream: self.stream,
+            microseconds: duration_us,
+        };
+        self.series.ended(outcome, usage, cost, took);
         if let Some(observed) = self.observed.take() {
             let ended = telemetry::Ended {
                 outcome,

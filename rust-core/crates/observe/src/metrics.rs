@@ -1,12 +1,12 @@
+mod admission_times;
 mod analysis;
 mod known_runs;
-mod latency;
 mod payloads;
 mod signal;
 mod traffic;
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use prometheus_client::encoding::{EncodeLabelSet, text};
 use prometheus_client::metrics::counter::Counter;
@@ -19,21 +19,21 @@ use proofgate_ledger::record::{GuardVerdict, Outcome};
 use proofgate_policy::{Direction, Judgement, Scope};
 use proofgate_stages::Profiler;
 
+use admission_times::AdmissionTimes;
 pub use analysis::{AnalysisLoss, AnalysisMetrics};
 use known_runs::KnownRunMetrics;
-use latency::Latencies;
 pub use payloads::PayloadMetrics;
 pub use signal::Signal;
 use traffic::PublishedSeries;
 pub use traffic::report::Report;
-pub use traffic::{RequestOutcome, Series, Traffic};
+pub use traffic::{RequestOutcome, Series, Took, Traffic};
 
 /// The counters of one worker. Every series is resolved once, at start: counting is one atomic addition.
 #[derive(Clone)]
 pub struct Metrics {
     registry: Arc<Registry>,
     outcomes: Vec<(Outcome, Counter<u64, AtomicU64>)>,
-    rejections: Vec<(u16, Counter)>,
+    rejections: Family<RejectionLabel, Counter>,
     pub in_flight: Gauge,
     pub connections: Gauge,
     pub buffered_bytes: Gauge,
@@ -57,9 +57,9 @@ pub struct Metrics {
     guarded_calls: [Counter; 4],
     limit_refusals: Counter,
     pub waiting: Gauge,
-    pub records_written: Gauge,
-    pub records_durable: Gauge,
-    pub records_checkpointed: Gauge,
+    records_written: Counter,
+    records_durable: Counter,
+    records_checkpointed: Counter,
     pub records_lost: Gauge,
     /// When the newest checkpoint was signed, in unix seconds.
     pub checkpoint_timestamp: Gauge,
@@ -72,7 +72,7 @@ pub struct Metrics {
     providers_paused: Family<ProviderLabel, Gauge>,
     idle_connections: Family<ProviderLabel, Gauge>,
     traffic: Arc<PublishedSeries>,
-    pub latencies: Arc<Latencies>,
+    pub admission_times: Arc<AdmissionTimes>,
     pub analysis: AnalysisMetrics,
     pub payloads: PayloadMetrics,
     pub known_runs: KnownRunMetrics,
@@ -111,8 +111,9 @@ struct UseLabel {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct StatusLabel {
+struct RejectionLabel {
     status: u16,
+    code: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -137,8 +138,6 @@ struct ProviderLabel {
     provider: String,
 }
 
-const REFUSAL_STATUSES: [u16; 13] = [400, 401, 403, 404, 405, 408, 413, 414, 417, 421, 429, 431, 503];
-
 impl ScopeLabel {
     fn of(scope: Scope) -> Self {
         ScopeLabel {
@@ -155,19 +154,12 @@ impl Metrics {
     pub fn new(profiler: &Arc<Profiler>, hooks: &HooksInService) -> Self {
         let mut registry = Registry::with_prefix("proofgate");
         let outcome_family = Family::<OutcomeLabel, Counter>::default();
-        let rejection_family = Family::<StatusLabel, Counter>::default();
         let outcome = |outcome: Outcome| {
             (
                 outcome,
                 outcome_family.get_or_create_owned(&OutcomeLabel {
                     outcome: outcome.as_str(),
                 }),
-            )
-        };
-        let rejection = |status: u16| {
-            (
-                status,
-                rejection_family.get_or_create_owned(&StatusLabel { status }),
             )
         };
         let steps_family = Family::<DirectionLabel, Counter>::default();
@@ -181,7 +173,7 @@ impl Metrics {
         };
         let metrics = Metrics {
             outcomes: Outcome::ALL.map(outcome).into(),
-            rejections: REFUSAL_STATUSES.map(rejection).into(),
+            rejections: Family::default(),
             in_flight: Gauge::default(),
             connections: Gauge::default(),
             buffered_bytes: Gauge::default(),
@@ -204,9 +196,9 @@ impl Metrics {
                 .map(|verdict| guarded_family.get_or_create_owned(&VerdictLabel { verdict })),
             limit_refusals: Counter::default(),
             waiting: Gauge::default(),
-            records_written: Gauge::default(),
-            records_durable: Gauge::default(),
-            records_checkpointed: Gauge::default(),
+            records_written: Counter::default(),
+            records_durable: Counter::default(),
+            records_checkpointed: Counter::default(),
             records_lost: Gauge::default(),
             checkpoint_timestamp: Gauge::default(),
             checkpoint_interval: Gauge::default(),
@@ -218,7 +210,7 @@ impl Metrics {
             providers_paused: Family::default(),
             idle_connections: Family::default(),
             traffic: Arc::default(),
-            latencies: Arc::default(),
+            admission_times: Arc::default(),
             analysis: AnalysisMetrics::new(&mut registry),
             payloads: PayloadMetrics::new(&mut registry),
             known_runs: KnownRunMetrics::new(&mut registry),
@@ -237,8 +229,8 @@ impl Metrics {
         );
         registry.register(
             "rejections",
-            "Requests that were refused, by HTTP status",
-            rejection_family,
+            "Requests that were refused, by HTTP status and machine code",
+            m.rejections.clone(),
         );
         registry.register(
             "exchanges_in_flight",
@@ -430,7 +422,7 @@ impl Metrics {
             m.ready.clone(),
         );
         registry.register_collector(Box::new(Arc::clone(&m.traffic)));
-        registry.register_collector(Box::new(Arc::clone(&m.latencies)));
+        registry.register_collector(Box::new(Arc::clone(&m.admission_times)));
         registry.register_collector(Box::new(hooks.clone()));
         registry.register_collector(Box::new(Arc::clone(profiler)));
         Metrics {
@@ -529,10 +521,19 @@ impl Metrics {
         }
     }
 
-    pub fn rejected(&self, status: u16) {
-        if let Some((_, counter)) = self.rejections.iter().find(|(known, _)| *known == status) {
-            counter.inc();
-        }
+    /// A request was refused. Codes are written in the source, so there are few series.
+    pub fn rejected(&self, status: u16, code: &'static str) {
+        let labels = RejectionLabel { status, code };
+        self.rejections.get_or_create(&labels).inc();
+    }
+
+    /// How many records of this incarnation are written, synced, and under a signed checkpoint. They only grow.
+    pub fn records(&self, written: u64, durable: u64, checkpointed: u64) {
+        self.records_written.inner().store(written, Ordering::Relaxed);
+        self.records_durable.inner().store(durable, Ordering::Relaxed);
+        self.records_checkpointed
+            .inner()
+            .store(checkpointed, Ordering::Relaxed);
     }
 
     /// `micros`: by how much the time of records and limits is ahead of the system's clock.

@@ -165,6 +165,7 @@ async fn a_provider_that_dies_under_load_fails_no_plain_request_and_each_stream_
     assert!(asked_then.load(Ordering::SeqCst) >= CLIENTS * REQUESTS - LIFE);
     gateway.wait_for_metric("proofgate_exchanges_in_flight", 0).await;
     // `open`, two records for each, and one for each further attempt.
-    let attempts = gateway.metric("proofgate_ledger_records_written") - 1 - 2 * (CLIENTS * REQUESTS) as u64;
+    let attempts =
+        gateway.metric("proofgate_ledger_records_written_total") - 1 - 2 * (CLIENTS * REQUESTS) as u64;
     assert!(attempts > 0, "none of them was sent on");
 }

@@ -118,13 +118,14 @@ impl Gateway {
         self.reload(|_| ());
     }
 
-    /// The value of one series of the metrics; 0 while there is none.
+    /// The sum of the series whose labels begin with these; 0 while there is none.
     pub fn metric(&self, series: &str) -> u64 {
         let text = self.worker.metrics().unwrap();
-        let line = text
-            .lines()
-            .find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
-        line.map_or(0, |value| value.parse().unwrap())
+        let beginning = series.strip_suffix('}').unwrap_or(series);
+        let rest = text.lines().filter_map(|line| line.strip_prefix(beginning));
+        rest.filter(|rest| rest.starts_with(['}', ',', ' ']))
+            .map(|rest| rest.rsplit_once(' ').unwrap().1.parse::<u64>().unwrap())
+            .sum()
     }
 
     /// Waits until a series has a value.

@@ -136,7 +136,10 @@ async fn two_thousand_streams_of_which_half_are_dropped_leave_nothing_and_one_re
         gateway.wait_for_metric(&format!("proofgate_{nothing}"), 0).await;
     }
     // `open`, and two records for each.
-    assert_eq!(gateway.metric("proofgate_ledger_records_written"), 1 + 2 * all);
+    assert_eq!(
+        gateway.metric("proofgate_ledger_records_written_total"),
+        1 + 2 * all
+    );
     // What is open at the provider waits for the next request; when nothing comes, that ends as well.
     let kept = open.load(Ordering::SeqCst) as u64;
     assert!(kept <= all / 2, "{kept} connections are kept");

@@ -11,7 +11,7 @@ use crate::gateway::{ACME, GLOBEX, Gateway, PATIENCE, chat};
 
 const ANSWER: &[u8] = br#"{"id":"1"}"#;
 /// Records that a checkpoint covers.
-const SIGNED: &str = "proofgate_ledger_records_checkpointed";
+const SIGNED: &str = "proofgate_ledger_records_checkpointed_total";
 /// Those when there was one exchange: `open`, its admission and its completion.
 const OF_ONE_EXCHANGE: u64 = 3;
 

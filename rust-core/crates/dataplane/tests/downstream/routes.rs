@@ -129,7 +129,7 @@ async fn what_another_provider_is_sent_is_recorded_before_and_named_as_it_is_the
     let exchange = other.exchange().await;
     // It is there although nobody has answered yet.
     gateway
-        .wait_for_metric("proofgate_ledger_records_written", 3)
+        .wait_for_metric("proofgate_ledger_records_written_total", 3)
         .await;
     let body: Value = serde_json::from_slice(&exchange.body).unwrap();
     assert_eq!(body["model"], format!("{MODEL}-of-other"));

@@ -50,7 +50,7 @@ impl Observers {
         rejection: &Rejection,
         mut refused: RejectedRequest<'_>,
     ) {
-        self.metrics.rejected(rejection.status);
+        self.metrics.rejected(rejection.status, rejection.code);
         if let Some(tenant) = refused.tenant {
             let series = refused.series.take();
             let series = series.unwrap_or_else(|| self.traffic.series(tenant, None));

@@ -14,7 +14,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, TryLockError};
 
-use proofgate_base::single_writer::{Count, Histogram};
+use proofgate_base::single_writer::{Count, FINE, Histogram};
 use proofgate_ledger::record::{Outcome, Usage};
 use proofgate_limits::MAX_TOKENS;
 
@@ -95,8 +95,28 @@ struct Dollars<'c>(&'c Count);
 struct Latency {
     model: Box<str>,
     provider: Box<str>,
-    exchange: Histogram,
-    first_byte: Histogram,
+    /// By whether the answer was to be a stream.
+    kinds: [Durations; 2],
+}
+
+#[derive(Debug, Default)]
+struct Durations {
+    request: Histogram<FINE>,
+    first_byte: Histogram<FINE>,
+}
+
+/// How long an exchange took, or its answer to begin.
+#[derive(Debug, Clone, Copy)]
+pub struct Took {
+    /// Whether the answer was to be a stream.
+    pub stream: bool,
+    pub microseconds: u64,
+}
+
+impl Latency {
+    fn kind(&self, stream: bool) -> &Durations {
+        &self.kinds[usize::from(stream)]
+    }
 }
 
 impl Series {
@@ -105,9 +125,8 @@ impl Series {
         self.requests[outcome as usize].add(1);
     }
 
-    /// Counts an exchange that has ended after so many microseconds, what its provider says that it used, and the
-    /// nanodollars that it costs.
-    pub fn ended(&self, outcome: Outcome, usage: Option<Usage>, cost: Option<u64>, microseconds: u64) {
+    /// Counts an exchange that has ended, what its provider says that it used, and the nanodollars that it costs.
+    pub fn ended(&self, outcome: Outcome, usage: Option<Usage>, cost: Option<u64>, took: Took) {
         self.requests[RequestOutcome::from(outcome) as usize].add(1);
         if let Some(usage) = usage {
             self.prompt_tokens.add(usage.prompt_tokens.min(MAX_TOKENS));
@@ -116,14 +135,14 @@ impl Series {
         }
         self.cost.add(cost.unwrap_or(0));
         if let Some(latency) = &self.latency {
-            latency.exchange.observe(microseconds);
+            latency.kind(took.stream).request.observe(took.microseconds);
         }
     }
 
     /// Notes how long a provider's answer took to begin.
-    pub fn began(&self, microseconds: u64) {
+    pub fn began(&self, took: Took) {
         if let Some(latency) = &self.latency {
-            latency.first_byte.observe(microseconds);
+            latency.kind(took.stream).first_byte.observe(took.microseconds);
         }
     }
 }
@@ -272,8 +291,7 @@ impl Table {
         let latency = Arc::new(Latency {
             model: model.into(),
             provider: provider.into(),
-            exchange: Histogram::default(),
-            first_byte: Histogram::default(),
+            kinds: Default::default(),
         });
         of_model.push(Arc::clone(&latency));
         latency

@@ -5,6 +5,10 @@ use prometheus_client::registry::Registry;
 
 use super::*;
 
+const A_MICROSECOND: Took = Took {
+    stream: false,
+    microseconds: 1,
+};
 const ROUTE: Option<(&str, &str)> = Some(("large", "vendor"));
 
 fn table(most: usize) -> (Traffic, Registry) {
@@ -38,7 +42,7 @@ fn requests_and_tokens_count_for_their_tenant_model_and_provider() {
     let (traffic, registry) = table(10);
     for (tenant, prompt) in [("a", 3), ("b", 5), ("a", 7)] {
         let series = traffic.series(tenant, ROUTE);
-        series.ended(Outcome::Complete, tokens(prompt, 1), None, 1);
+        series.ended(Outcome::Complete, tokens(prompt, 1), None, A_MICROSECOND);
     }
     traffic.series("a", ROUTE).rejected(RequestOutcome::Denied);
     let of_a = told(
@@ -77,21 +81,60 @@ fn a_duration_counts_for_its_model_and_not_for_its_tenant() {
     let (traffic, registry) = table(10);
     for (tenant, microseconds) in [("a", 15_000), ("b", 2_000_000)] {
         let series = traffic.series(tenant, ROUTE);
-        series.began(1);
-        series.ended(Outcome::UpstreamError, None, None, microseconds);
+        series.began(A_MICROSECOND);
+        let took = Took {
+            stream: false,
+            microseconds,
+        };
+        series.ended(Outcome::UpstreamError, None, None, took);
     }
-    let labels = r#"{model="large",provider="vendor"}"#;
+    let labels = r#"{model="large",provider="vendor",stream="false"}"#;
     let name = |of: &str| format!("proofgate_{of}_seconds_count{labels} ");
-    assert_eq!(told(&traffic, &registry, &name("exchange")), ["2"]);
-    assert_eq!(told(&traffic, &registry, &name("first_byte")), ["2"]);
-    let sum = format!("proofgate_exchange_seconds_sum{labels} ");
+    assert_eq!(told(&traffic, &registry, &name("request_duration")), ["2"]);
+    assert_eq!(told(&traffic, &registry, &name("time_to_first_byte")), ["2"]);
+    let sum = format!("proofgate_request_duration_seconds_sum{labels} ");
     assert_eq!(told(&traffic, &registry, &sum), ["2.015"]);
     let buckets = told(
         &traffic,
         &registry,
-        "proofgate_exchange_seconds_bucket{le=\"0.02\"",
+        "proofgate_request_duration_seconds_bucket{le=\"0.02\"",
     );
-    assert_eq!(buckets, [r#",model="large",provider="vendor"} 1"#]);
+    assert_eq!(buckets, [r#",model="large",provider="vendor",stream="false"} 1"#]);
+}
+
+#[test]
+fn streams_have_durations_of_their_own_and_a_report_adds_them_in_the_buckets_of_opentelemetry() {
+    let (traffic, registry) = table(10);
+    for (stream, microseconds) in [(false, 600), (true, 9_000), (true, 15_000)] {
+        let took = Took { stream, microseconds };
+        traffic
+            .series("a", ROUTE)
+            .ended(Outcome::Complete, None, None, took);
+    }
+    let bucket = |le: &str| {
+        let beginning = format!(r#"proofgate_request_duration_seconds_bucket{{le="{le}""#);
+        told(&traffic, &registry, &beginning)
+    };
+    let labels = r#",model="large",provider="vendor",stream="#;
+    let counts = |plain, stream| {
+        [
+            format!(r#"{labels}"false"}} {plain}"#),
+            format!(r#"{labels}"true"}} {stream}"#),
+        ]
+    };
+    assert_eq!(bucket("0.000625"), counts(1, 0));
+    assert_eq!(bucket("0.01"), counts(1, 1));
+    let report = serde_json::to_value(traffic.shown.report()).unwrap();
+    let durations = &report["models"][0]["exchange"];
+    assert_eq!(durations["bounds"].as_array().unwrap().len(), 14);
+    assert_eq!(durations["bounds"][0], 0.01);
+    let counts: Vec<_> = durations["counts"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|count| count.as_u64().unwrap())
+        .collect();
+    assert_eq!((counts.len(), &counts[..3]), (15, &[2, 1, 0][..]));
 }
 
 #[test]
@@ -99,7 +142,7 @@ fn what_comes_when_all_label_sets_are_taken_counts_for_other_tenants() {
     let (traffic, registry) = table(2);
     for number in 0..50 {
         let series = traffic.series(&format!("tenant-{number}"), ROUTE);
-        series.ended(Outcome::Complete, tokens(1, 1), None, 1);
+        series.ended(Outcome::Complete, tokens(1, 1), None, A_MICROSECOND);
     }
     let prompts = told(&traffic, &registry, "proofgate_prompt_tokens_total");
     assert_eq!(
@@ -133,19 +176,19 @@ fn a_tenant_that_is_named_other_counts_for_itself() {
 fn a_reload_keeps_the_counts_of_what_stays_and_makes_room_for_the_rest() {
     let (traffic, registry) = table(2);
     let stays = traffic.series("stays", ROUTE);
-    stays.ended(Outcome::Complete, tokens(1, 1), None, 1);
+    stays.ended(Outcome::Complete, tokens(1, 1), None, A_MICROSECOND);
     for tenant in ["goes", "late"] {
         traffic
             .series(tenant, ROUTE)
-            .ended(Outcome::Complete, tokens(1, 1), None, 1);
+            .ended(Outcome::Complete, tokens(1, 1), None, A_MICROSECOND);
     }
     traffic.reconfigure(2, |tenant| ["stays", "late"].contains(&tenant), |_, _| true);
     for tenant in ["stays", "late"] {
         traffic
             .series(tenant, ROUTE)
-            .ended(Outcome::Complete, tokens(1, 1), None, 1);
+            .ended(Outcome::Complete, tokens(1, 1), None, A_MICROSECOND);
     }
-    stays.ended(Outcome::Complete, tokens(1, 1), None, 1);
+    stays.ended(Outcome::Complete, tokens(1, 1), None, A_MICROSECOND);
     let prompts = told(&traffic, &registry, "proofgate_prompt_tokens_total");
     assert_eq!(
         prompts,
@@ -157,7 +200,7 @@ fn a_reload_keeps_the_counts_of_what_stays_and_makes_room_for_the_rest() {
     );
     traffic.reconfigure(2, |tenant| tenant == "stays", |model, _| model != "large");
     assert!(told(&traffic, &registry, "proofgate_prompt_tokens_total").is_empty());
-    assert!(told(&traffic, &registry, "proofgate_exchange_seconds_count").is_empty());
+    assert!(told(&traffic, &registry, "proofgate_request_duration_seconds_count").is_empty());
 }
 
 #[test]
@@ -165,13 +208,15 @@ fn a_model_that_changes_its_provider_has_series_of_both() {
     let (traffic, registry) = table(10);
     for provider in ["vendor", "spare"] {
         let series = traffic.series("a", Some(("large", provider)));
-        series.ended(Outcome::Complete, None, None, 1);
+        series.ended(Outcome::Complete, None, None, A_MICROSECOND);
     }
     assert_eq!(
-        told(&traffic, &registry, "proofgate_exchange_seconds_count"),
+        told(&traffic, &registry, "proofgate_request_duration_seconds_count"),
         [
-            r#"{model="large",provider="spare"} 1"#,
-            r#"{model="large",provider="vendor"} 1"#,
+            r#"{model="large",provider="spare",stream="false"} 1"#,
+            r#"{model="large",provider="spare",stream="true"} 0"#,
+            r#"{model="large",provider="vendor",stream="false"} 1"#,
+            r#"{model="large",provider="vendor",stream="true"} 0"#,
         ]
     );
 }
@@ -179,9 +224,12 @@ fn a_model_that_changes_its_provider_has_series_of_both() {
 #[test]
 fn names_with_quotes_and_slashes_are_one_label_value() {
     let (traffic, registry) = table(10);
-    traffic
-        .series("team/a\"} 9\n", Some(("m\\", "p")))
-        .ended(Outcome::Complete, tokens(1, 1), None, 1);
+    traffic.series("team/a\"} 9\n", Some(("m\\", "p"))).ended(
+        Outcome::Complete,
+        tokens(1, 1),
+        None,
+        A_MICROSECOND,
+    );
     let told = told(&traffic, &registry, "proofgate_prompt_tokens_total");
     assert_eq!(told, [r#"{tenant="team/a\"} 9\n",model="m\\",provider="p"} 1"#]);
 }
@@ -190,8 +238,8 @@ fn names_with_quotes_and_slashes_are_one_label_value() {
 fn tokens_that_no_model_can_have_used_do_not_end_the_count() {
     let (traffic, registry) = table(10);
     let series = traffic.series("a", ROUTE);
-    series.ended(Outcome::Complete, tokens(u64::MAX, 1), None, 1);
-    series.ended(Outcome::Complete, tokens(1, 1), None, 1);
+    series.ended(Outcome::Complete, tokens(u64::MAX, 1), None, A_MICROSECOND);
+    series.ended(Outcome::Complete, tokens(1, 1), None, A_MICROSECOND);
     let prompts = told(&traffic, &registry, "proofgate_prompt_tokens_total{tenant=\"a\"");
     assert_eq!(
         prompts,
@@ -205,15 +253,20 @@ fn tokens_that_no_model_can_have_used_do_not_end_the_count() {
 #[test]
 fn series_are_shown_once_nobody_is_reading() {
     let (traffic, registry) = table(10);
-    traffic.series("a", ROUTE).ended(Outcome::Complete, None, None, 1);
+    traffic
+        .series("a", ROUTE)
+        .ended(Outcome::Complete, None, None, A_MICROSECOND);
     let shown = Arc::clone(&traffic.shown);
     let reading = shown.0.lock().unwrap();
     traffic.show();
     assert!(reading.series.is_empty());
     drop(reading);
     assert_eq!(
-        told(&traffic, &registry, "proofgate_exchange_seconds_count"),
-        [r#"{model="large",provider="vendor"} 1"#]
+        told(&traffic, &registry, "proofgate_request_duration_seconds_count"),
+        [
+            r#"{model="large",provider="vendor",stream="false"} 1"#,
+            r#"{model="large",provider="vendor",stream="true"} 0"#,
+        ]
     );
 }
 
@@ -223,7 +276,7 @@ fn costs_are_summed_as_integers_and_shown_as_dollars() {
     for (tenant, cost) in [("a", Some(1)), ("b", None), ("a", Some(1_500_000_000))] {
         traffic
             .series(tenant, ROUTE)
-            .ended(Outcome::Complete, tokens(1, 1), cost, 1);
+            .ended(Outcome::Complete, tokens(1, 1), cost, A_MICROSECOND);
     }
     let costs = told(&traffic, &registry, "proofgate_cost_dollars_total");
     assert_eq!(

@@ -8,7 +8,7 @@ use prometheus_client::registry::Unit;
 
 use proofgate_prices::NANODOLLARS;
 
-use super::{Dollars, Latency, Listed, PublishedSeries, RequestOutcome, Series};
+use super::{Dollars, Durations, Latency, Listed, PublishedSeries, RequestOutcome, Series};
 
 /// Exposes the series; the registry adds its prefix to their names.
 impl Collector for PublishedSeries {
@@ -58,23 +58,23 @@ impl Collector for PublishedSeries {
         for one in with_model() {
             Dollars(&one.cost).encode(cost.encode_family(&one.labels())?)?;
         }
-        let mut exchange = encoder.encode_descriptor(
-            "exchange",
+        let mut durations = encoder.encode_descriptor(
+            "request_duration",
             "Time from a request's head to the end of its answer for every admitted exchange",
             Some(&Unit::Seconds),
             MetricType::Histogram,
         )?;
-        for one in &latencies {
-            one.exchange.encode(exchange.encode_family(&one.labels())?)?;
+        for (labels, kind) in latencies.iter().flat_map(|latency| latency.by_kind()) {
+            kind.request.encode(durations.encode_family(&labels)?)?;
         }
-        let mut first_byte = encoder.encode_descriptor(
-            "first_byte",
+        let mut first_bytes = encoder.encode_descriptor(
+            "time_to_first_byte",
             "Time from a request's head to the first byte of its provider's answer that may go to the client",
             Some(&Unit::Seconds),
             MetricType::Histogram,
         )?;
-        for one in &latencies {
-            one.first_byte.encode(first_byte.encode_family(&one.labels())?)?;
+        for (labels, kind) in latencies.iter().flat_map(|latency| latency.by_kind()) {
+            kind.first_byte.encode(first_bytes.encode_family(&labels)?)?;
         }
         Ok(())
     }
@@ -98,8 +98,15 @@ impl Series {
 }
 
 impl Latency {
-    fn labels(&self) -> [(&'static str, &str); 2] {
-        [("model", &self.model), ("provider", &self.provider)]
+    fn by_kind(&self) -> [([(&'static str, &str); 3], &Durations); 2] {
+        [(false, "false"), (true, "true")].map(|(stream, label)| {
+            let labels = [
+                ("model", &*self.model),
+                ("provider", &*self.provider),
+                ("stream", label),
+            ];
+            (labels, self.kind(stream))
+        })
     }
 }
 

@@ -2,7 +2,9 @@
 
 use serde::Serialize;
 
-use super::{Histogram, Latency, Listed, PublishedSeries, RequestOutcome, Series};
+use proofgate_base::single_writer::{FINE, Histogram};
+
+use super::{Latency, Listed, PublishedSeries, RequestOutcome, Series};
 
 /// All series.
 #[derive(Serialize)]
@@ -69,17 +71,34 @@ fn of_model(latency: &Latency) -> OfModel {
     OfModel {
         model: latency.model.to_string(),
         provider: latency.provider.to_string(),
-        exchange: durations(&latency.exchange),
-        first_byte: durations(&latency.first_byte),
+        exchange: durations(latency.kinds.each_ref().map(|kind| &kind.request)),
+        first_byte: durations(latency.kinds.each_ref().map(|kind| &kind.first_byte)),
     }
 }
 
-fn durations(histogram: &Histogram) -> Durations {
-    let found = histogram.get();
-    let bounds = found.buckets.iter().map(|(bound, _)| *bound);
+/// Streams and others together, in the buckets that OpenTelemetry's conventions for generative AI advise: those below
+/// their first bound are one.
+fn durations(kinds: [&Histogram<FINE>; 2]) -> Durations {
+    const FIRST_BOUND: f64 = 0.01;
+    let found = kinds.map(Histogram::get);
+    let mut bounds = Vec::new();
+    let mut counts = Vec::new();
+    let mut below = 0;
+    for (plain, stream) in found[0].buckets.iter().zip(&found[1].buckets) {
+        let count = below + plain.1 + stream.1;
+        if plain.0 < FIRST_BOUND {
+            below = count;
+            continue;
+        }
+        below = 0;
+        counts.push(count);
+        if plain.0.is_finite() {
+            bounds.push(plain.0);
+        }
+    }
     Durations {
-        bounds: bounds.filter(|bound| bound.is_finite()).collect(),
-        counts: found.buckets.iter().map(|(_, count)| *count).collect(),
-        sum_seconds: found.sum_seconds,
+        bounds,
+        counts,
+        sum_seconds: found.iter().map(|kind| kind.sum_seconds).sum(),
     }
 }

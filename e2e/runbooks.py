@@ -1,0 +1,71 @@
+"""The runbooks' blocks of commands and queries, with the labels of their alerts in them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+ROOT = Path(__file__).resolve().parents[1]
+FOLDER = ROOT / "docs" / "runbooks"
+ALERTS = ROOT / "charts" / "proofgate-operator" / "files" / "alerts.yaml"
+#: Labels with a shorter name; any other label is a variable of its own name in capitals.
+SHORT = {"namespace": "NS", "gateway": "GW"}
+#: What Prometheus adds to every series of a pod of a gateway (operator/src/proofgate_operator/build/monitoring.py).
+OF_A_POD = {"namespace", "gateway", "pod"}
+OF_A_VOLUME = {"namespace", "persistentvolumeclaim"}
+
+
+@dataclass(frozen=True)
+class Block:
+    """One fenced block of a runbook."""
+
+    alert: str
+    language: str
+    text: str
+
+    @property
+    def variables(self) -> set[str]:
+        """The variables that it reads, without those that it sets itself."""
+        read = set(re.findall(r"\$\{?([A-Z]\w*)", self.text))
+        return read - set(re.findall(r"^([A-Z]\w*)=", self.text, re.MULTILINE))
+
+    def filled(self, values: dict[str, str]) -> str:
+        """The text with values instead of variables."""
+        return re.sub(r"\$([A-Z]\w*)", lambda found: values.get(found[1], found[0]), self.text)
+
+
+def alerts() -> dict[str, dict[str, Any]]:
+    """The chart's alerts by their names."""
+    groups = yaml.safe_load(ALERTS.read_text())["groups"]
+    return {rule["alert"]: rule for group in groups for rule in group["rules"] if "alert" in rule}
+
+
+def blocks() -> Iterator[Block]:
+    """Every block of every alert's page."""
+    for path in sorted(FOLDER.glob("Proofgate*.md")):
+        for language, text in re.findall(r"^```(\w*)\n(.*?)^```$", path.read_text(), re.DOTALL | re.MULTILINE):
+            yield Block(path.stem, language, text)
+
+
+def labels_of(rule: dict[str, Any]) -> set[str]:
+    """The labels that an alert has whatever made it fire."""
+    expression = rule["expr"]
+    if "proofgate:" in expression:
+        return {"namespace", "gateway"}
+    grouped = [set(re.split(r"[\s,]+", names.strip())) for names in re.findall(r"\bby\s*\(([^)]*)\)", expression)]
+    if grouped:
+        # What compares two sums has the labels of both.
+        return set.intersection(*grouped) - {"le"}
+    if re.match(r"\s*(absent|sum|count)\(", expression):
+        return set()
+    return OF_A_VOLUME if "kubelet_volume" in expression else OF_A_POD
+
+
+def variable(label: str) -> str:
+    """The variable that stands for a label in runbooks."""
+    return SHORT.get(label, label.upper())

@@ -1,0 +1,71 @@
+"""The runbooks' commands and queries, filled with the labels of the alert that somebody has just got.
+
+Nothing is sent to a cluster here: what is checked is that every block can be run as it stands.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shlex
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+from proofgate import cli
+
+from e2e.cluster import toolchain
+from e2e.runbooks import Block, alerts, blocks, labels_of, variable
+
+BLOCKS = list(blocks())
+SHELL = [block for block in BLOCKS if block.language == "sh"]
+
+
+def filled(block: Block) -> str:
+    return block.filled({variable(label): f"a-{label}" for label in labels_of(alerts()[block.alert])})
+
+
+def test_every_page_has_a_check_that_can_be_run_and_every_block_a_language() -> None:
+    assert {block.alert for block in BLOCKS} == set(alerts())
+    assert {block.language for block in BLOCKS} == {"sh", "promql"}
+
+
+@pytest.mark.parametrize("block", BLOCKS, ids=lambda block: f"{block.alert}-{block.language}")
+def test_a_block_needs_nothing_but_the_labels_of_its_alert(block: Block) -> None:
+    known = {variable(label) for label in labels_of(alerts()[block.alert])}
+    earlier = {name for other in SHELL if other.alert == block.alert for name in assigned(other)}
+    assert block.variables - known - earlier == set()
+
+
+def assigned(block: Block) -> set[str]:
+    return set(re.findall(r"^([A-Z]\w*)=", block.text, re.MULTILINE))
+
+
+@pytest.mark.parametrize("block", SHELL, ids=lambda block: block.alert)
+def test_a_shell_understands_every_block_of_commands(block: Block) -> None:
+    done = subprocess.run(["bash", "-n"], input=filled(block), text=True, capture_output=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert not re.search(r"<\w+>", block.text), "a placeholder is for people, and no command"
+
+
+def test_every_command_of_proofgate_exists_with_its_options() -> None:
+    commands = [
+        line for block in SHELL for line in filled(block).splitlines() if re.match(r"(kubectl )?proofgate ", line)
+    ]
+    assert commands
+    for line in commands:
+        arguments = shlex.split(line.removeprefix("kubectl "))[1:]
+        parsed = cli._parser().parse_args(arguments)
+        assert isinstance(parsed, argparse.Namespace)
+
+
+def test_prometheus_understands_every_query(tmp_path: Path) -> None:
+    queries = [query for block in BLOCKS if block.language == "promql" for query in filled(block).splitlines()]
+    rules = [{"record": f"query:{number}", "expr": query} for number, query in enumerate(queries)]
+    (tmp_path / "rules.yaml").write_text(yaml.safe_dump({"groups": [{"name": "runbooks", "rules": rules}]}))
+    toolchain.ensure([toolchain.PROMTOOL])
+    command = [toolchain.binary("promtool"), "check", "rules", tmp_path / "rules.yaml"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"{len(queries)} rules found" in done.stdout

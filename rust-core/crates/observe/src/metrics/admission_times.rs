@@ -1,0 +1,33 @@
+//! What the gateway adds to a request before a provider is asked.
+
+use std::fmt;
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::registry::Unit;
+use proofgate_base::single_writer::{FINE, Histogram};
+
+/// From the end of a request's body to its written admission. The data-plane thread alone adds to it.
+#[derive(Debug, Default)]
+pub struct AdmissionTimes(Histogram<FINE>);
+
+impl AdmissionTimes {
+    /// Notes how long an admitted request took.
+    pub fn admitted(&self, microseconds: u64) {
+        self.0.observe(microseconds);
+    }
+}
+
+/// Exposes it; the registry adds its prefix to the name.
+impl Collector for AdmissionTimes {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let admission = encoder.encode_descriptor(
+            "admission_duration",
+            "From the end of a request's body to its written admission: limits, waiting for them, rules, policies and the record",
+            Some(&Unit::Seconds),
+            MetricType::Histogram,
+        )?;
+        self.0.encode(admission)
+    }
+}
