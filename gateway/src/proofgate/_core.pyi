@@ -1046,6 +1046,9 @@ def export_leaves(incarnation_dir: str, out_path: str) -> int:
 def generate_witness_key(name: str) -> tuple[str, str]:
     """As `generate_key`, of a witness (c2sp.org/tlog-cosignature). Raises ValueError for a bad name."""
 
+def use_json_log(json: bool) -> None:
+    """Whether the core writes its log as JSON from now on, and not as text."""
+
 def generate_key(name: str) -> tuple[str, str]:
     """A new Ed25519 key pair (signing, verifying) in the text form of Go's note package.
 

@@ -33,6 +33,7 @@ from proofgate.exit_codes import EXIT_FAILED, EXIT_USAGE, fail
 from proofgate.index import access_log_command, by_hand, end_user_command, export_command
 from proofgate.index import command as index_command
 from proofgate.keeping import erasing, holds, pruning, retention_job, shred_keys_command, shredding
+from proofgate.logs import UnknownLogFormatError
 from proofgate.mirror import fetch_command
 from proofgate.reading import command as reading_command
 from proofgate.replay import command as replay_command
@@ -73,7 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     command: Callable[[argparse.Namespace], int] = options.command
     try:
         return command(options)
-    except EvidenceError as error:
+    except (EvidenceError, UnknownLogFormatError) as error:
         return fail(str(error), EXIT_USAGE)
     except _core.ConfigError as error:
         return fail(f"{error} [{error.code}]", EXIT_USAGE)

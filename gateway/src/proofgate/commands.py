@@ -11,7 +11,7 @@ import logging
 import sys
 from pathlib import Path
 
-from proofgate import _core
+from proofgate import _core, logs
 from proofgate.exit_codes import (
     EXIT_FAILED,
     EXIT_INCOMPLETE,
@@ -30,7 +30,7 @@ def serve(options: argparse.Namespace) -> int:
     from proofgate.start import startable
     from proofgate.volume import VolumeError
 
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    logs.begin("worker")
     logging.getLogger("uvicorn.error").setLevel(logging.WARNING)  # its start and stop are announced by serve
     try:
         return run(startable(options.config, options.accepted, options.shard), options.shard)
@@ -75,7 +75,7 @@ def haproxy_sidecar(options: argparse.Namespace) -> int:
     from proofgate.haproxy_sidecar.runtime_api import RuntimeApi
     from proofgate.http_server import ListenError, bind
 
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    logs.begin("haproxy-sidecar")
     logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
     api = RuntimeApi(options.socket)
     found = agent.targets(

@@ -14,7 +14,7 @@ from typing import Any
 
 import kopf
 
-from proofgate_operator import __version__, metrics
+from proofgate_operator import __version__, logs, metrics
 from proofgate_operator.api import API_VERSION, GROUP, PLURAL
 from proofgate_operator.api.tenant import TENANT_PLURAL
 
@@ -263,6 +263,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         quiet=settings.log_level in ("warning", "error"),
         log_format=kopf.LogFormat.JSON if settings.log_format == "json" else kopf.LogFormat.PLAIN,
     )
+    if settings.log_format == "json":
+        logs.use_json()
     # aiohttp and asyncio have nothing to say that our own log does not.
     logging.getLogger("aiohttp").setLevel(logging.WARNING)
     _log.info("proofgate-operator %s", __version__)

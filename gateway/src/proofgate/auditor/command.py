@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from proofgate import _core
+from proofgate import _core, logs
 from proofgate.auditor import workers
 from proofgate.auditor.served import ROOT, ServedLedger
 from proofgate.evidence import VERDICTS, read_verifying_key
@@ -152,7 +152,7 @@ def run(options: argparse.Namespace) -> int:
     from proofgate.auditor.witnesses import PolicyUrlError, Witnesses, check_urls
     from proofgate.key_statements import among, of_the_line
 
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    logs.begin("auditor")
     logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
     parts = (workers,) if options.ledger is None else (audited, mirrored, streamed)
     refused = _wrong_folders(options) or next(

@@ -13,6 +13,7 @@ from datetime import date
 from pathlib import Path
 
 from proofgate import _core
+from proofgate import logs as process_logs
 from proofgate.another_key import explained
 from proofgate.evidence import read_verifying_key
 from proofgate.exit_codes import EXIT_FAILED, EXIT_INVALID_EVIDENCE, EXIT_OK, EXIT_USAGE, fail
@@ -154,7 +155,7 @@ def run(options: argparse.Namespace) -> int:
     from proofgate.index.writer import Writer
     from proofgate.key_statements import line_of
 
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    process_logs.begin("index")
     if not options.ledger.is_dir():
         return fail(f"{options.ledger} is not a directory", EXIT_USAGE)
     refused = require_apart(options.index, options.ledger, same_volume=options.same_volume)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from proofgate import _core
+from proofgate import _core, logs
 from proofgate.evidence import read_verifying_key
 from proofgate.exit_codes import EXIT_INVALID_EVIDENCE, EXIT_OK, EXIT_USAGE, fail
 from proofgate.index import by_hand
@@ -69,7 +69,7 @@ def run(options: argparse.Namespace) -> int:
     """Writes an export."""
     from proofgate.index.export import Written, export
 
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    logs.begin("export")
     spoken = time.monotonic()
 
     def progress(written: Written) -> None:

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable
 from pathlib import Path
 
-from proofgate import _core
+from proofgate import _core, logs
 from proofgate.exit_codes import EXIT_FAILED, EXIT_USAGE, fail
 
 
@@ -54,7 +54,7 @@ def run(options: argparse.Namespace) -> int:
     from proofgate.http_server import ListenError, bind
     from proofgate.witness import service
 
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    logs.begin("witness")
     logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
     try:
         witness = _core.Witness(

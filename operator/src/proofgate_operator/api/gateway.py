@@ -57,6 +57,13 @@ class NetworkPolicies(StrEnum):
     NONE = "None"
 
 
+class LogFormat(StrEnum):
+    """The form of the lines that processes log."""
+
+    JSON = "json"
+    TEXT = "text"
+
+
 class Rollout(Section):
     """How workers are replaced: one by one, each only when the one before is ready again."""
 
@@ -136,6 +143,9 @@ class GatewaySpec(Section):
     """What Prometheus is told."""
     telemetry: Annotated[Telemetry | None, Field(json_schema_extra=rules(*TELEMETRY_RULES))] = None
     """The access log of the workers, and what they export by OpenTelemetry. Absent: none of it."""
+    log_format: LogFormat = LogFormat.TEXT
+    """The log of workers, auditor and HAProxy's sidecar: lines of text, or of JSON with `time`, `level`,
+    `logger`, `message` and `context`. A change replaces the pods."""
     analysis: Annotated[Analysis | None, Field(json_schema_extra=rules(*ANALYSIS_RULES))] = None
     """Analysis of answers after their clients were served. Absent: none. A change replaces the workers."""
     paused: bool = False

@@ -31,6 +31,7 @@ from proofgate_operator.build.pod_overrides import override
 from proofgate_operator.build.pods import (
     container_security,
     http_probe,
+    log_environment,
     pod_security,
     pull_secrets,
     stopped_once_it_can_be,
@@ -163,17 +164,16 @@ def _container(
     defaults: Defaults,
 ) -> Manifest:
     size = {"cpu": auditor.cpu, "memory": auditor.memory}
+    environment = log_environment(gateway)
+    if _has_readers(auditor):
+        # Who reads by a command that is run in this container is in the same record as other readers.
+        environment.insert(0, {"name": "PROOFGATE_ACCESS_LOG", "value": _STATE_FOLDER})
     return {
         "name": CONTAINER,
         "image": gateway.spec.worker.image or defaults.worker_image,
         "imagePullPolicy": "IfNotPresent",
         "command": _command(gateway, auditor, origin, ledger_key, keeping_key, defaults),
-        # Who reads by a command that is run in this container is in the same record as other readers.
-        **(
-            {"env": [{"name": "PROOFGATE_ACCESS_LOG", "value": _STATE_FOLDER}]}
-            if _has_readers(auditor)
-            else {}
-        ),
+        **({"env": environment} if environment else {}),
         "ports": [{"name": "http", "containerPort": PORT, "protocol": "TCP"}],
         "resources": {"requests": size, "limits": size},
         "securityContext": container_security(),

@@ -25,6 +25,7 @@ from proofgate_operator.build.pod_overrides import override
 from proofgate_operator.build.pods import (
     container_security,
     http_probe,
+    log_environment,
     pod_security,
     pull_secrets,
     spread,
@@ -280,12 +281,14 @@ def _agent(gateway: Gateway, defaults: Defaults) -> Manifest:
         mounts.append({"name": "tenant-shards", "mountPath": worker_config.SHARDS_FOLDER, "readOnly": True})
     # What it writes into memory counts as its own.
     kept = _kept_mebibytes(gateway)
+    environment = log_environment(gateway)
     return {
         "name": "haproxy-sidecar",
         # The operator's own release, whatever image workers are pinned to: its options are given here.
         "image": defaults.worker_image,
         "imagePullPolicy": "IfNotPresent",
         "command": [*command, "--listen", worker_config.listen(AGENT_PORT, defaults)],
+        **({"env": environment} if environment else {}),
         "ports": [{"name": "agent", "containerPort": AGENT_PORT, "protocol": "TCP"}],
         "resources": {"requests": {"cpu": "10m", "memory": "48Mi"}, "limits": {"memory": f"{128 + kept}Mi"}},
         "securityContext": container_security(),

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from proofgate_operator.api.gateway import Gateway, LogFormat
 from proofgate_operator.build.naming import USER_ID, Defaults, Manifest
 
 
@@ -30,6 +31,12 @@ def container_security() -> Manifest:
         "readOnlyRootFilesystem": True,
         "capabilities": {"drop": ["ALL"]},
     }
+
+
+def log_environment(gateway: Gateway) -> list[Manifest]:
+    """Return the environment by which a container logs in the gateway's format; nothing for text."""
+    wanted = gateway.spec.log_format
+    return [] if wanted is LogFormat.TEXT else [{"name": "PROOFGATE_LOG_FORMAT", "value": wanted.value}]
 
 
 def spread(match_labels: dict[str, str]) -> list[Manifest]:

@@ -23,6 +23,7 @@ from proofgate_operator.build.pod_overrides import override
 from proofgate_operator.build.pods import (
     container_security,
     http_probe,
+    log_environment,
     pod_security,
     pull_secrets,
     spread,
@@ -162,6 +163,7 @@ def _container(gateway: Gateway, defaults: Defaults) -> Manifest:
                 "valueFrom": {"fieldRef": {"fieldPath": "metadata.labels['apps.kubernetes.io/pod-index']"}},
             },
             {"name": "PROOFGATE_ACCEPTED_CONFIG", "value": f"{CONFIG_FOLDER}/{ACCEPTED_FILE}"},
+            *log_environment(gateway),
         ],
         "ports": [
             {"name": "traffic", "containerPort": TRAFFIC_PORT, "protocol": "TCP"},

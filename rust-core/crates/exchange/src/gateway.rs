@@ -153,7 +153,7 @@ impl Gateway {
 
     /// Reports, counts and records a step of the system's clock. Limits follow the clock where it had been wrong.
     pub fn follow_step(&self, step: ClockStep) {
-        eprintln!("proofgate: {step}");
+        proofgate_log::warning!("{step}");
         self.observers.metrics.clock_stepped(step.is_back());
         self.observers.recorder.mark_step(step);
         self.limits.follow(step);

@@ -111,25 +111,26 @@ pub fn storage() -> Arc<dyn Storage> {
 fn tell(begun: &StartedLog) {
     if begun.given_back > 0 {
         let bytes = begun.given_back;
-        eprintln!("proofgate: released {bytes} bytes of log space that a killed worker had prepared");
+        proofgate_log::info!("released {bytes} bytes of log space that a killed worker had prepared");
     }
     if let Some(name) = begun.passed_over {
-        eprintln!(
-            "proofgate: {name} on the ledger's volume has a time in the future in its name, and no signed checkpoint: \
+        proofgate_log::warning!(
+            "{name} on the ledger's volume has a time in the future in its name, and no signed checkpoint: \
              it is not a log, and is ignored"
         );
     }
     let Some(found) = &begun.recovered else { return };
     if let Some(missing) = found.missing {
-        eprintln!(
-            "proofgate: the log of {} continues that of {}, which is missing: it was moved or removed",
-            missing.named_by, missing.incarnation
+        proofgate_log::warning!(
+            "the log of {} continues that of {}, which is missing: it was moved or removed",
+            missing.named_by,
+            missing.incarnation
         );
     }
     for left in std::iter::once(&found.newest).chain(&found.untold) {
         if let Some(torn) = &left.torn {
-            eprintln!(
-                "proofgate: the log of {} ends early, in {} at byte {}: {}",
+            proofgate_log::warning!(
+                "the log of {} ends early, in {} at byte {}: {}",
                 left.incarnation,
                 torn.path.display(),
                 torn.offset,
@@ -137,9 +138,11 @@ fn tell(begun: &StartedLog) {
             );
         }
         if left.lost > 0 {
-            eprintln!(
-                "proofgate: {} records that were written after record {} of {} are missing: the machine lost them",
-                left.lost, left.size, left.incarnation
+            proofgate_log::error!(
+                "{} records that were written after record {} of {} are missing: the machine lost them",
+                left.lost,
+                left.size,
+                left.incarnation
             );
         }
     }

@@ -205,7 +205,7 @@ impl LedgerThread {
 
     /// Without another log this one goes on; one is still asked for.
     fn not_made(&self, error: &dyn std::fmt::Display) -> State {
-        eprintln!("proofgate: cannot create the next log, continuing with this one: {error}");
+        proofgate_log::warning!("cannot create the next log, continuing with this one: {error}");
         self.rotation.desk.ask();
         State::Idle(Instant::now() + NOT_MADE)
     }
@@ -314,15 +314,15 @@ impl LedgerThread {
         if let Some(held) = &self.held
             && let Err(error) = held.keep(note)
         {
-            eprintln!("proofgate: cannot store the checkpoint outside the ledger: {error}");
+            proofgate_log::warning!("cannot store the checkpoint outside the ledger: {error}");
         }
     }
 }
 
 /// Tells that there is no signature; for how long not to ask for one again.
 fn away(error: &dyn std::fmt::Display) -> Duration {
-    eprintln!(
-        "proofgate: cannot sign the ledger: {error}; retrying in {} seconds",
+    proofgate_log::error!(
+        "cannot sign the ledger: {error}; retrying in {} seconds",
         SIGNER_AWAY.as_secs()
     );
     SIGNER_AWAY

@@ -113,11 +113,7 @@ pub fn open(place: &WorkerLife<'_>) -> Result<(LimitThread, LimitLink), Error> {
         problems,
     } = opened.map_err(|error| failed(&error))?;
     for problem in problems {
-        eprintln!(
-            "proofgate: limits: {}: {}",
-            problem.path.display(),
-            problem.reason
-        );
+        proofgate_log::warning!("limits: {}: {}", problem.path.display(), problem.reason);
     }
     let directory = place.gateway.join(place.shard.to_string());
     let shard = Shard {
@@ -343,11 +339,7 @@ impl LimitThread {
         // The file before stays, and the next second tries again; the log has everything anyhow.
         let _ = store.write(now);
         for problem in store.poll(now) {
-            eprintln!(
-                "proofgate: limits: {}: {}",
-                problem.path.display(),
-                problem.reason
-            );
+            proofgate_log::warning!("limits: {}: {}", problem.path.display(), problem.reason);
         }
         while let Ok(permit) = self.foreign.try_reserve() {
             let foreign = store.foreign_changes(STEP, now);

@@ -336,7 +336,7 @@ impl Recorder {
             let mut writes = 1;
             while let Err(error) = self.flush() {
                 if writes == WAITED_FOR {
-                    eprintln!("proofgate: refusing exchanges until the ledger has disk space: {error}");
+                    proofgate_log::error!("refusing exchanges until the ledger has disk space: {error}");
                     self.no_space.set(true);
                     self.wake();
                 }
@@ -344,7 +344,7 @@ impl Recorder {
                 tokio::time::sleep(WRITTEN_AGAIN).await;
             }
             if self.no_space.take() && !self.has_stopped() {
-                eprintln!("proofgate: the ledger has disk space again");
+                proofgate_log::info!("the ledger has disk space again");
             }
         }
     }

@@ -26,9 +26,16 @@ mod worker;
 
 use pyo3::prelude::*;
 
+/// Whether the core writes its log as JSON from now on, and not as text.
+#[pyfunction]
+fn use_json_log(json: bool) {
+    proofgate_log::use_json(json);
+}
+
 #[pymodule(gil_used = false)]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     proofgate_dataplane::tell_places_alone();
+    module.add_function(wrap_pyfunction!(use_json_log, module)?)?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<worker::Worker>()?;
     module.add_class::<policy_queue::PolicyQueue>()?;

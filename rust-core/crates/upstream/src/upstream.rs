@@ -119,7 +119,7 @@ impl Upstream {
         if self.pool.refusals.is_due(model, Instant::now()) {
             let words = words(kind, body, &self.secrets);
             let name = &self.name;
-            eprintln!("proofgate: provider {name:?} refuses model {model:?} with {status}: {words}");
+            proofgate_log::warning!("provider {name:?} refuses model {model:?} with {status}: {words}");
         }
     }
 

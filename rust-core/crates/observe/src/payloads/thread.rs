@@ -34,7 +34,7 @@ impl PayloadThread {
         while let Some(order) = self.orders.blocking_recv() {
             let done = catch_unwind(AssertUnwindSafe(|| self.obey(order)));
             if done.is_err() {
-                eprintln!("proofgate: payload storage has stopped: its thread panicked");
+                proofgate_log::error!("payload storage has stopped: its thread panicked");
                 self.state.fail();
             }
         }
@@ -92,7 +92,7 @@ impl PayloadThread {
 
     /// Nothing is written any more: what the disk holds behind a failed write is not known.
     fn fail(&self, error: &PayloadError) {
-        eprintln!("proofgate: payload storage has stopped: {error}");
+        proofgate_log::error!("payload storage has stopped: {error}");
         self.state.fail();
     }
 }

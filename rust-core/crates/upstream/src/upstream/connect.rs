@@ -61,7 +61,7 @@ impl Pool {
             .is_none_or(|last| now.duration_since(last) >= REPORT_INTERVAL)
         {
             self.reported.set(Some(now));
-            eprintln!("proofgate: provider {provider:?}: cannot connect: {reason}");
+            proofgate_log::warning!("provider {provider:?}: cannot connect: {reason}");
         }
     }
 

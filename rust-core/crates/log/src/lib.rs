@@ -1,0 +1,140 @@
+//! What the core reports of itself: one line on standard error for one event, in the form of the process's other lines.
+//!
+//! Python's lines have the same two forms (gateway/src/proofgate/logs.py): text, or JSON with `time`, `level`, `logger`
+//! and `message`. The core writes its own, because a thread of the data plane must not wait for the interpreter.
+
+use std::fmt;
+use std::io::Write;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// How much an event matters, as Python's levels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Level {
+    /// Something that is as it should be.
+    Info,
+    /// Something that somebody may have to look at.
+    Warning,
+    /// Something that does not work.
+    Error,
+}
+
+static JSON: AtomicBool = AtomicBool::new(false);
+
+const LOGGER: &str = "proofgate.core";
+
+/// From now on lines are JSON, or text.
+pub fn use_json(json: bool) {
+    JSON.store(json, Ordering::Relaxed);
+}
+
+/// Writes one line. That nobody reads it is nobody's mistake.
+pub fn write(level: Level, message: fmt::Arguments<'_>) {
+    let line = line(JSON.load(Ordering::Relaxed), SystemTime::now(), level, message);
+    let _ = std::io::stderr().lock().write_all(line.as_bytes());
+}
+
+/// Writes a line of level info, formatted as by `format!`.
+#[macro_export]
+macro_rules! info {
+    ($($argument:tt)*) => { $crate::write($crate::Level::Info, ::std::format_args!($($argument)*)) };
+}
+
+/// Writes a line of level warning, formatted as by `format!`.
+#[macro_export]
+macro_rules! warning {
+    ($($argument:tt)*) => { $crate::write($crate::Level::Warning, ::std::format_args!($($argument)*)) };
+}
+
+/// Writes a line of level error, formatted as by `format!`.
+#[macro_export]
+macro_rules! error {
+    ($($argument:tt)*) => { $crate::write($crate::Level::Error, ::std::format_args!($($argument)*)) };
+}
+
+fn line(json: bool, now: SystemTime, level: Level, message: fmt::Arguments<'_>) -> String {
+    let time = rfc3339(now.duration_since(UNIX_EPOCH).unwrap_or_default());
+    match json {
+        true => {
+            let message = serde_json::Value::String(message.to_string());
+            let level = level.as_str().to_ascii_lowercase();
+            format!(
+                "{{\"time\":\"{time}\",\"level\":\"{level}\",\"logger\":\"{LOGGER}\",\"message\":{message}}}\n"
+            )
+        }
+        false => format!("{time} {} {LOGGER} {message}\n", level.as_str()),
+    }
+}
+
+impl Level {
+    fn as_str(self) -> &'static str {
+        match self {
+            Level::Info => "INFO",
+            Level::Warning => "WARNING",
+            Level::Error => "ERROR",
+        }
+    }
+}
+
+/// A time since 1970 in UTC, with milliseconds. The date is found as in "chrono-Compatible Low-Level Date Algorithms"
+/// (howardhinnant.github.io/date_algorithms.html, `civil_from_days`).
+fn rfc3339(since_1970: Duration) -> String {
+    let seconds = since_1970.as_secs();
+    let days = seconds / 86_400 + 719_468;
+    let (era, day_of_era) = (days / 146_097, days % 146_097);
+    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * from_march + 2) / 5 + 1;
+    let month = if from_march < 10 {
+        from_march + 3
+    } else {
+        from_march - 9
+    };
+    let year = year_of_era + era * 400 + u64::from(month <= 2);
+    let (hour, minute, second) = (seconds / 3600 % 24, seconds / 60 % 60, seconds % 60);
+    let milliseconds = since_1970.subsec_millis();
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{milliseconds:03}Z")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: u64) -> SystemTime {
+        UNIX_EPOCH + Duration::from_millis(seconds * 1000 + 7)
+    }
+
+    #[test]
+    fn a_line_of_json_holds_any_message_as_one_line() {
+        let text = line(
+            true,
+            at(0),
+            Level::Warning,
+            format_args!("a \"quote\"\nand é\u{1}"),
+        );
+        assert_eq!(
+            text,
+            "{\"time\":\"1970-01-01T00:00:00.007Z\",\"level\":\"warning\",\"logger\":\"proofgate.core\",\
+             \"message\":\"a \\\"quote\\\"\\nand é\\u0001\"}\n"
+        );
+    }
+
+    #[test]
+    fn a_line_of_text_begins_with_time_level_and_logger() {
+        let text = line(false, at(0), Level::Error, format_args!("{} records", 3));
+        assert_eq!(text, "1970-01-01T00:00:00.007Z ERROR proofgate.core 3 records\n");
+    }
+
+    #[test]
+    fn dates_are_those_of_the_calendar() {
+        for (seconds, date) in [
+            (951_782_400, "2000-02-29T00:00:00.000Z"),
+            (1_709_251_199, "2024-02-29T23:59:59.000Z"),
+            (4_107_542_400, "2100-03-01T00:00:00.000Z"),
+            (1_795_824_000, "2026-11-28T00:00:00.000Z"),
+        ] {
+            assert_eq!(rfc3339(Duration::from_secs(seconds)), date);
+        }
+    }
+}
