@@ -73,12 +73,12 @@ pub async fn accept(
     }
 }
 
-/// Says on standard error that connections cannot be accepted, at most once in [`REPORT_INTERVAL`].
+/// Logs that connections cannot be accepted, at most once in [`REPORT_INTERVAL`].
 fn report(error: &io::Error, reported: &mut Option<Instant>) {
     let now = Instant::now();
     if reported.is_none_or(|last| now.duration_since(last) >= REPORT_INTERVAL) {
         *reported = Some(now);
-        eprintln!("proofgate: cannot accept a connection, retrying: {error}");
+        proofgate_log::warning!("cannot accept a connection, retrying: {error}");
     }
 }
 
