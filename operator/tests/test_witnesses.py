@@ -177,6 +177,11 @@ def test_authorities_of_their_own_are_mounted_beside_the_policy(
     assert volume["projected"]["sources"][1] == {source: mounted}
 
 
+ML_DSA = (
+    (Path(__file__).parents[2] / "rust-core/crates/ledger/tests/vectors/ml-dsa-44-cosignatures.txt")
+    .read_text()
+    .split("\n", 1)[0]
+)
 REFUSED = [
     ("", "there is no quorum line"),
     ("quorum a\n", "line 1: no line above defines a"),
@@ -192,7 +197,11 @@ REFUSED = [
     ("witness a b\n", "line 1: a key does not have the form"),
     ("witness a name+00000000+\N{SNOWMAN}\n", "line 1: a key does not have the form"),
     (f"witness a {KEY.verifying_text}\n", "type 0x04"),
+    (f"witness a {KEY.verifying_text}\n", "type 0x06"),
     (f"log {A}\n", "type 0x01"),
+    (f"log {ML_DSA}\n", "type 0x01"),
+    (f"witness a {ML_DSA[:-8]}\n", "line 1: a key is not of the form"),
+    (f"witness a {ML_DSA}\nwitness b {ML_DSA}\n", "line 2: another witness line has this public key"),
     (f"log {KEY.verifying_text}\n" * 2, "line 2: another log line has this public key"),
     (f"witness a {A}\ngroup g 2 a\n", "line 2: expected all, any, or a number from 1 to 1"),
     (f"witness a {A}\ngroup g 0 a\n", "line 2: expected all, any, or a number from 1 to 1"),
@@ -208,6 +217,11 @@ REFUSED = [
     (f"witness a {A}\nquorum a\n", "the witnesses that have a URL do not make a quorum"),
     (f"log {SigningKey(ORIGIN, bytes(32)).verifying_text}\nquorum none\n", f"add `log {KEY.verifying_text}`"),
 ]
+
+
+def test_a_witness_may_have_a_key_of_ml_dsa_44() -> None:
+    policy = f"witness a {A} https://a.example\nwitness b {ML_DSA} https://b.example:444\ngroup g all a b\n"
+    assert witness_policy.read(f"{policy}quorum g\n", None, False) == (443, 444)
 
 
 @pytest.mark.parametrize(("policy", "words"), REFUSED)

@@ -18,8 +18,9 @@ from urllib.parse import urlsplit
 
 #: As many logs, witnesses and groups as the format asks everybody to support.
 _MOST = 32
-_LOG, _WITNESS = b"\x01", b"\x04"
-_KEY_BYTES = 33
+#: Types of keys and the bytes of one, with the type.
+_LOG = {b"\x01": 33}
+_WITNESS = {b"\x04": 33, b"\x06": 1313}
 _EXPECTED = {
     "log": "log VKEY [URL]",
     "witness": "witness NAME VKEY [URL]",
@@ -160,7 +161,7 @@ def _room(there: int, what: str) -> None:
         raise InvalidWitnessPolicy(f"more than {_MOST} {what}")
 
 
-def _key(text: str, kind: bytes) -> bytes:
+def _key(text: str, kinds: dict[bytes, int]) -> bytes:
     """Read the public key of `<name>+<hash>+<base64(kind || public key)>` (c2sp.org/signed-note)."""
     name, _, rest = text.partition("+")
     key_hash, _, encoded = rest.partition("+")
@@ -168,12 +169,13 @@ def _key(text: str, kind: bytes) -> bytes:
         body = base64.b64decode(encoded, validate=True)
     except ValueError:
         body = b""
-    if not name or len(body) != _KEY_BYTES or body[:1] != kind:
-        made = "`proofgate keygen --witness`" if kind == _WITNESS else "`proofgate keygen`"
-        raise InvalidWitnessPolicy(
-            f"a key does not have the form name+hash+base64, Ed25519, type 0x{kind.hex()}, as {made} "
-            "creates it"
+    if not name or len(body) != kinds.get(body[:1]):
+        expected = (
+            "Ed25519, type 0x04, as `proofgate keygen --witness` creates it, or ML-DSA-44, type 0x06"
+            if kinds is _WITNESS
+            else "Ed25519, type 0x01, as `proofgate keygen` creates it"
         )
+        raise InvalidWitnessPolicy(f"a key does not have the form name+hash+base64, {expected}")
     if hashlib.sha256(name.encode() + b"\n" + body).digest()[:4].hex() != key_hash:
         raise InvalidWitnessPolicy("the hash of a key does not match its name and key")
     return body[1:]

@@ -1,11 +1,13 @@
 //! Cosignatures: what a witness adds to a checkpoint once it has seen that the log only grew
-//! (c2sp.org/tlog-cosignature, the type `cosignature/v1` with Ed25519).
+//! (c2sp.org/tlog-cosignature, with Ed25519 and with ML-DSA-44).
 //!
-//! A cosignature signs the checkpoint's text together with a time: as of then, nothing larger was seen of that log.
+//! A cosignature signs what the checkpoint states together with a time: as of then, nothing larger was seen of that log.
+//! One of Ed25519 signs the checkpoint's text. One of ML-DSA-44 signs origin, size, root and the cosigner's name, and
+//! makes no statement about extension lines.
 
+use crate::cosignature_key::Public;
 use crate::note::signature_line;
-use crate::{CosignatureKey, CosigningKey, LedgerError, SignedCheckpoint};
-use ed25519_dalek::Signature;
+use crate::{Checkpoint, CosignatureKey, CosigningKey, LedgerError, SignedCheckpoint};
 
 impl CosigningKey {
     /// Cosigns a checkpoint's text as of a time in unix seconds.
@@ -13,26 +15,36 @@ impl CosigningKey {
     /// # Errors
     /// [`LedgerError::Signer`].
     pub fn cosign(&self, checkpoint: &SignedCheckpoint<'_>, time: u64) -> Result<Cosignature, LedgerError> {
-        let signature = self.sign_bytes(message(checkpoint.text(), time).as_bytes())?;
-        Ok(self.verifying_key().cosignature(time, &signature))
+        let signature = self.sign_bytes(text_message(checkpoint.text(), time).as_bytes())?;
+        Ok(self.cosignature_key().cosignature(time, &signature.to_bytes()))
     }
 }
 
 impl CosignatureKey {
-    /// Reads what follows the key id in a signature line, and checks it over a checkpoint's text.
-    pub(crate) fn check(&self, text: &str, signature: &[u8]) -> Result<Cosignature, LedgerError> {
+    /// Reads what follows the key id in a signature line, and checks it over a checkpoint.
+    fn check(&self, signed: &SignedCheckpoint<'_>, signature: &[u8]) -> Result<Cosignature, LedgerError> {
         let bad = || LedgerError::BadSignature(self.name().to_owned());
         let (time, signature) = signature.split_first_chunk::<8>().ok_or_else(bad)?;
         let time = u64::from_be_bytes(*time);
         if i64::try_from(time).is_err() {
             return Err(bad());
         }
-        let signature = self.check_bytes(message(text, time).as_bytes(), signature)?;
-        Ok(self.cosignature(time, &signature))
+        match self.public() {
+            Public::Ed25519(key) => {
+                key.check_bytes(text_message(signed.text(), time).as_bytes(), signature)?;
+            }
+            Public::MlDsa44(key) => {
+                let message = tree_message(self.name(), time, signed.checkpoint()).ok_or_else(bad)?;
+                if !key.has_signed(&message, signature) {
+                    return Err(bad());
+                }
+            }
+        }
+        Ok(self.cosignature(time, signature))
     }
 
-    fn cosignature(&self, time: u64, signature: &Signature) -> Cosignature {
-        let body = [&time.to_be_bytes()[..], &signature.to_bytes()].concat();
+    fn cosignature(&self, time: u64, signature: &[u8]) -> Cosignature {
+        let body = [&time.to_be_bytes()[..], signature].concat();
         Cosignature {
             time,
             line: signature_line(self.name(), self.id(), &body),
@@ -41,14 +53,18 @@ impl CosignatureKey {
 }
 
 impl SignedCheckpoint<'_> {
-    /// The newest cosignature by a witness; `None` when it has not cosigned.
+    /// The newest cosignature by a witness; `None` when it has not cosigned. One of ML-DSA-44 without a time does not say
+    /// that nothing larger was seen, and does not count (c2sp.org/tlog-witness).
     ///
     /// # Errors
     /// [`LedgerError::BadSignature`] when a line claims to be by this key and does not verify.
     pub fn cosignature(&self, key: &CosignatureKey) -> Result<Option<Cosignature>, LedgerError> {
         let mut newest: Option<Cosignature> = None;
         for signature in self.note.signatures_of(key.name(), key.id()) {
-            let found = key.check(self.note.text, signature)?;
+            let found = key.check(self, signature)?;
+            if found.time == 0 && matches!(key.public(), Public::MlDsa44(_)) {
+                continue;
+            }
             if newest.as_ref().is_none_or(|newest| newest.time < found.time) {
                 newest = Some(found);
             }
@@ -87,6 +103,24 @@ impl Cosignature {
     }
 }
 
-fn message(text: &str, time: u64) -> String {
+/// What a cosignature of Ed25519 signs.
+fn text_message(text: &str, time: u64) -> String {
     format!("cosignature/v1\ntime {time}\n{text}")
+}
+
+/// What a cosignature of ML-DSA-44 signs: `cosigned_message`, of the whole tree. `None` when a name is too long for it.
+fn tree_message(cosigner: &str, time: u64, checkpoint: &Checkpoint) -> Option<Vec<u8>> {
+    let mut message = b"subtree/v1\n\0".to_vec();
+    let name = |message: &mut Vec<u8>, name: &str| {
+        message.push(u8::try_from(name.len()).ok()?);
+        message.extend_from_slice(name.as_bytes());
+        Some(())
+    };
+    name(&mut message, cosigner)?;
+    message.extend_from_slice(&time.to_be_bytes());
+    name(&mut message, &checkpoint.origin)?;
+    message.extend_from_slice(&0u64.to_be_bytes());
+    message.extend_from_slice(&checkpoint.size.to_be_bytes());
+    message.extend_from_slice(&checkpoint.root);
+    Some(message)
 }

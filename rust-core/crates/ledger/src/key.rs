@@ -23,8 +23,6 @@ pub type SigningKey = PrivateKey<LOG>;
 pub type VerifyingKey = PublicKey<LOG>;
 /// The secret half of a witness's key.
 pub type CosigningKey = PrivateKey<WITNESS>;
-/// The public half of a witness's key.
-pub type CosignatureKey = PublicKey<WITNESS>;
 
 /// The secret half of a key. Its memory is overwritten when it is dropped and it never prints itself.
 #[derive(Clone)]

@@ -6,11 +6,13 @@ use sha2::{Digest, Sha256};
 
 /// The algorithm of a log's key.
 pub(crate) const LOG: u8 = 0x01;
-/// The algorithm of a witness's key.
+/// The algorithm of a witness's key of Ed25519.
 pub(crate) const WITNESS: u8 = 0x04;
+/// The algorithm of a witness's key of ML-DSA-44.
+pub(crate) const WITNESS_ML_DSA: u8 = 0x06;
 
 /// The first bytes of SHA-256 over a key's name, a newline, its algorithm and the public key.
-pub(crate) fn key_id(name: &str, algorithm: u8, public: &[u8; 32]) -> [u8; 4] {
+pub(crate) fn key_id(name: &str, algorithm: u8, public: &[u8]) -> [u8; 4] {
     let mut sha = Sha256::new();
     sha.update(name.as_bytes());
     sha.update([b'\n', algorithm]);
@@ -20,11 +22,11 @@ pub(crate) fn key_id(name: &str, algorithm: u8, public: &[u8; 32]) -> [u8; 4] {
 }
 
 /// `<name>+<hash8>+<base64(algorithm ‖ key)>`.
-pub(crate) fn key_text(name: &str, id: [u8; 4], algorithm: u8, key: &[u8; 32]) -> String {
-    let mut body = [0u8; 33];
-    body[0] = algorithm;
-    body[1..].copy_from_slice(key);
-    let text = format!("{name}+{:08x}+{}", u32::from_be_bytes(id), STANDARD.encode(body));
+pub(crate) fn key_text(name: &str, id: [u8; 4], algorithm: u8, key: &[u8]) -> String {
+    let mut body = Vec::with_capacity(1 + key.len());
+    body.push(algorithm);
+    body.extend_from_slice(key);
+    let text = format!("{name}+{:08x}+{}", u32::from_be_bytes(id), STANDARD.encode(&body));
     body.fill(0);
     text
 }
@@ -55,8 +57,11 @@ pub(crate) fn check_origin(name: &str, origin: &str) -> Result<(), LedgerError> 
     check_name(origin)
 }
 
-/// Splits `<name>+<hash8>+<base64(algorithm ‖ 32 bytes)>`.
-pub(crate) fn split_key_text(text: &str, algorithm: u8) -> Result<(String, [u8; 4], [u8; 32]), LedgerError> {
+/// Splits `<name>+<hash8>+<base64(algorithm ‖ key)>`, of a key of so many bytes.
+pub(crate) fn split_key_text<const BYTES: usize>(
+    text: &str,
+    algorithm: u8,
+) -> Result<(String, [u8; 4], [u8; BYTES]), LedgerError> {
     let form = || LedgerError::KeyText("not of the form name+hash+base64");
     // The base64 alphabet has a '+', a name has none.
     let mut parts = text.splitn(3, '+');
@@ -74,12 +79,15 @@ pub(crate) fn split_key_text(text: &str, algorithm: u8) -> Result<(String, [u8; 
     let id = u32::from_str_radix(id, 16).map_err(|_| form())?.to_be_bytes();
     let mut body = STANDARD.decode(body).map_err(|_| form())?;
     let key = match body.split_first() {
-        Some((found, key)) if *found == algorithm => <[u8; 32]>::try_from(key).map_err(|_| form()),
+        Some((found, key)) if *found == algorithm => <[u8; BYTES]>::try_from(key).map_err(|_| form()),
         Some((&LOG, _)) => Err(LedgerError::KeyText(
             "the Ed25519 key of a log, not of a witness (type 0x04)",
         )),
         Some((&WITNESS, _)) => Err(LedgerError::KeyText(
             "the key of a witness (type 0x04), not of a log",
+        )),
+        Some((&WITNESS_ML_DSA, _)) => Err(LedgerError::KeyText(
+            "the ML-DSA-44 key of a witness (type 0x06), not an Ed25519 key",
         )),
         _ => Err(LedgerError::KeyText("not an Ed25519 key")),
     };

@@ -64,7 +64,8 @@ impl TrustPolicy {
     /// Reads a policy file.
     ///
     /// # Errors
-    /// [`LedgerError::Policy`] with the line and what is wrong with it. Keys other than Ed25519 are refused.
+    /// [`LedgerError::Policy`] with the line and what is wrong with it. Logs have keys of Ed25519; witnesses have those or keys of
+    /// ML-DSA-44.
     pub fn parse(file: &[u8]) -> Result<Self, LedgerError> {
         let mut reader = Reader::default();
         if file.len() > MAX_POLICY {
@@ -183,7 +184,7 @@ impl Reader {
     fn witness(&mut self, name: &[u8], key: &[u8], url: Option<&[u8]>) -> Result<(), LedgerError> {
         let key =
             CosignatureKey::from_text(self.text(key)?).map_err(|error| self.refuse(error.to_string()))?;
-        if self.witnesses.iter().any(|known| known.key.is_same_point(&key)) {
+        if self.witnesses.iter().any(|known| known.key.is_same_key(&key)) {
             return Err(self.refuse("another witness line has this public key"));
         }
         let place = self.witnesses.len();

@@ -48,7 +48,7 @@ fn keys_are_read_again_from_their_texts_and_do_not_pass_for_a_logs() {
         CosigningKey::from_text(&key.to_text()).unwrap().to_text(),
         key.to_text()
     );
-    let public = key.verifying_key();
+    let public = key.cosignature_key();
     assert_eq!(CosignatureKey::from_text(&public.to_text()).unwrap(), public);
     assert!(VerifyingKey::from_text(&public.to_text()).is_err());
     assert!(SigningKey::from_text(&key.to_text()).is_err());
@@ -61,7 +61,7 @@ fn keys_are_read_again_from_their_texts_and_do_not_pass_for_a_logs() {
 fn the_example_of_the_specification_is_taken_apart() {
     let read = SignedCheckpoint::parse(EXAMPLE).unwrap();
     assert_eq!(read.checkpoint().size, 20_852_163);
-    assert_eq!(read.cosignature(&witness(1).verifying_key()), Ok(None));
+    assert_eq!(read.cosignature(&witness(1).cosignature_key()), Ok(None));
 }
 
 #[test]
@@ -73,7 +73,7 @@ fn a_cosignature_is_found_in_a_note_and_tells_its_time() {
         cosign(&note, &by, 9).line
     );
     let read = SignedCheckpoint::parse(&cosigned).unwrap();
-    assert_eq!(read.cosignature(&by.verifying_key()).unwrap().unwrap().time, 9);
+    assert_eq!(read.cosignature(&by.cosignature_key()).unwrap().unwrap().time, 9);
     // The log's own reader ignores it.
     assert_eq!(
         Checkpoint::verify(&cosigned, &log().verifying_key())
@@ -86,7 +86,7 @@ fn a_cosignature_is_found_in_a_note_and_tells_its_time() {
 #[test]
 fn an_answer_is_believed_for_its_own_checkpoint_and_key_only() {
     let (older, newer, by) = (note(7), note(8), witness(1));
-    let key = by.verifying_key();
+    let key = by.cosignature_key();
     let answer = cosign(&newer, &by, 5).line;
     assert_eq!(
         Cosignature::from_answer(text(&newer), &answer, &key)
@@ -130,7 +130,7 @@ fn extension_lines_are_part_of_what_is_signed_and_none_is_empty() {
     let by = witness(1);
     let note = note(7).replacen("\n\n", "\nan extension\n\n", 1);
     let line = cosign(&note, &by, 5).line;
-    assert!(Cosignature::from_answer(text(&note), &line, &by.verifying_key()).is_ok());
+    assert!(Cosignature::from_answer(text(&note), &line, &by.cosignature_key()).is_ok());
     assert!(SignedCheckpoint::parse(&note.replacen("\nan ext", "\n\nan ext", 1)).is_err());
 }
 
@@ -285,7 +285,7 @@ proptest! {
         let at = at % line.len();
         line[at] ^= change;
         if let Ok(line) = String::from_utf8(line) {
-            prop_assert!(Cosignature::from_answer(text(&note), &line, &by.verifying_key()).is_err());
+            prop_assert!(Cosignature::from_answer(text(&note), &line, &by.cosignature_key()).is_err());
         }
     }
 }

@@ -104,7 +104,7 @@ fn a_log_that_grows_is_cosigned_and_the_cosignature_verifies() {
         let answer = ask(&witness, &log.ask(old, size)).unwrap();
         let note = log.note(size);
         let text = SignedCheckpoint::parse(&note).unwrap().text();
-        let cosignature = Cosignature::from_answer(text, &answer, &key().verifying_key()).unwrap();
+        let cosignature = Cosignature::from_answer(text, &answer, &key().cosignature_key()).unwrap();
         assert_eq!(cosignature.time, NOW);
     }
     // A restart goes on from there, and hands out what it cosigned.
@@ -116,7 +116,7 @@ fn a_log_that_grows_is_cosigned_and_the_cosignature_verifies() {
     let held = SignedCheckpoint::parse(&held).unwrap();
     assert_eq!(held.checkpoint().size, 34);
     held.verify(&log_key("log.example/a").verifying_key()).unwrap();
-    assert!(held.cosignature(&key().verifying_key()).unwrap().is_some());
+    assert!(held.cosignature(&key().cosignature_key()).unwrap().is_some());
     assert_eq!(witness.checkpoint(&digest.replace('0', "1")), None);
 }
 
