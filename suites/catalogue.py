@@ -60,10 +60,11 @@ STEPS = (
     Step("agents-sdk", "build", make("agents-sdk"), ("setup",), cores=0.5),
     Step("rust-binaries", "build", Command((PYTHON, "-m", "suites.rust", "--build")), ("setup",)),
     Step("promtool", "build", make("promtool"), ("setup",)),
-    Step("release-tools", "build", make("release-tools"), ("setup",)),
+    Step("registry", "build", make("registry"), ("setup",)),
+    Step("release-tools", "build", make("release-tools"), ("registry",)),
     # The longest first: what begins last is to be short. What mostly waits has room beside two others.
     Step(
-        "cluster", "tests", CLUSTER, ("images",), cores=0.5, environment={"PROOFGATE_E2E_MAY_CLEAR": "yes"},
+        "cluster", "tests", CLUSTER, ("images", "registry"), cores=0.5, environment={"PROOFGATE_E2E_MAY_CLEAR": "yes"},
         finally_=("make", "lab-down"),
     ),
     Step("worker", "tests", WORKER, ("extension", "go-binaries", "promtool"), cores=0.75),

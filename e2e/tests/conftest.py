@@ -157,7 +157,7 @@ def operator(this_run: Run, request: pytest.FixtureRequest) -> Iterator[Namespac
     if os.environ.get(PROFILE) and "PYTEST_XDIST_WORKER_COUNT" in os.environ:
         pytest.exit(f"{PROFILE} wants one process: pytest -n0", 4)
     if any(group_of(item.path.name) == BARE for item in request.session.items):
-        wait_until(lambda: this_run.noted(BARE), 3 * PATIENCE, "the test of a bare cluster has ended")
+        wait_until(lambda: this_run.noted(BARE), 6 * PATIENCE, "the tests of a bare cluster have ended")
     with this_run.alone("operator"):
         if not this_run.noted("operator"):
             clear(Namespace("proofgate-demo"))
