@@ -54,6 +54,7 @@ __all__ = [
     "sign_s3",
     "split_key_successions",
     "stored_payload",
+    "use_json_log",
     "verify_checkpoint",
     "verify_export",
     "verify_log_records",
