@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, get_args
 
+from proofgate_schema.plain_words import plain_message
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
@@ -122,28 +123,6 @@ def located(document: Document, problem: Problem) -> Problem:
     return replace(problem, line=document.line_of(problem.path))
 
 
-#: What is expected, by pydantic's code of what is wrong, with the fields of its context.
-_EXPECTED = {
-    "string_type": "text",
-    "bool_type": "true or false",
-    "int_type": "a whole number",
-    "int_from_float": "a whole number",
-    "float_type": "a number",
-    "finite_number": "a finite number",
-    "tuple_type": "a list",
-    "list_type": "a list",
-    "dict_type": "a mapping of fields",
-    "model_type": "a mapping of fields",
-    "literal_error": "{expected}",
-    "greater_than_equal": "a number of at least {ge}",
-    "greater_than": "a number above {gt}",
-    "less_than_equal": "a number of at most {le}",
-    "less_than": "a number below {lt}",
-    "string_too_short": "at least {min_length} characters",
-    "string_too_long": "at most {max_length} characters",
-}
-
-
 def schema_problems(
     error: ValidationError, root: type[BaseModel], findings: Findings, below: FieldPath = ()
 ) -> None:
@@ -151,7 +130,7 @@ def schema_problems(
     for detail in error.errors(include_url=False):
         path = (*below, *detail["loc"])
         if detail["type"] == "missing":
-            findings.report("config_missing_field", path, "this field is required: add it")
+            findings.report("config_missing_field", path, plain_message(detail))
         elif detail["type"] == "extra_forbidden":
             close = did_you_mean(str(path[-1]), _fields_at(root, detail["loc"][:-1]))
             hint = f"did you mean {close}?" if close else "remove it"
@@ -162,17 +141,13 @@ def schema_problems(
 
 def _invalid(detail: ErrorDetails) -> str:
     """What a value has to be, without the value."""
-    given = detail["input"]
-    context = detail.get("ctx", {})
-    expected = _EXPECTED.get(detail["type"])
-    if expected is None:
-        return detail["msg"].removeprefix("Value error, ")
-    message = f"expected {expected.format_map(context)}"
+    given, message = detail["input"], plain_message(detail)
+    # YAML takes 8080 for a number, and Off for false.
     if detail["type"] == "string_type" and isinstance(given, int | float):
         read_as = "true or false" if isinstance(given, bool) else "a number"
         return f"{message}; YAML reads this value as {read_as}: put it in quotes"
     if detail["type"] == "literal_error" and isinstance(given, str):
-        close = did_you_mean(given, re.findall(r"'([^']*)'", context["expected"]))
+        close = did_you_mean(given, re.findall(r"'([^']*)'", detail["ctx"]["expected"]))
         return f"{message}: did you mean {close}?" if close else message
     return message
 

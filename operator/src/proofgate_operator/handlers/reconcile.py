@@ -8,6 +8,7 @@ import math
 import time
 from dataclasses import dataclass, replace
 
+from proofgate_schema.plain_words import plain_message
 from pydantic import ValidationError
 
 from proofgate_operator import metrics
@@ -143,10 +144,18 @@ async def _report(
     return unwritten
 
 
+def unreadable_fields(error: ValidationError) -> list[str]:
+    """Each field that cannot be read and what it has to be, without its value."""
+    details = error.errors(include_url=False)
+    # pydantic leaves out an entry that is wrong, and then misses it.
+    within = {detail["loc"][:length] for detail in details for length in range(1, len(detail["loc"]))}
+    kept = [detail for detail in details if not (detail["type"] == "too_short" and detail["loc"] in within)]
+    return [f"{'.'.join(map(str, detail['loc']))}: {plain_message(detail)}" for detail in kept]
+
+
 async def _report_unreadable(client: Client, live: Manifest, error: ValidationError) -> None:
     """Say what is wrong with the spec; the rest of the status stays as it was."""
-    details = error.errors(include_url=False, include_context=False, include_input=False)
-    faults = [f"{'.'.join(map(str, detail['loc']))}: {detail['msg']}" for detail in details]
+    faults = unreadable_fields(error)
     metadata, before = live["metadata"], live.get("status") or {}
     conditions = before.get("conditions") or []
     told = merge(conditions, unreadable(faults), metadata["generation"], time_of(time.time()))
