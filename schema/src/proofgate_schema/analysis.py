@@ -14,39 +14,39 @@ _FEWER = Kubernetes("the object has to fit into etcd", {"maxItems": 64})
 
 
 class Analysis(Section):
-    """Which answers are analysed, and how. Without this section none is. What it finds are numbers: no text
-    of an answer is kept, recorded or exported. Fixed for the life of a worker."""
+    """Which responses are analysed, and how. Without this section no response is analysed. The results are
+    numbers: no text of a response is kept, recorded or exported. Fixed for the life of a worker."""
 
     sample: Annotated[float, Field(ge=0, le=1)] = 1.0
-    """Share of answers that are analysed; which ones is drawn for each."""
+    """Fraction of responses that are analysed, chosen at random."""
     tenants: Annotated[Listed[TenantName], Field(max_length=256), SET, _FEWER] = ()
-    """Whose answers. Empty: all tenants'."""
+    """Tenants whose responses are analysed. Empty: all tenants."""
     models: Annotated[Listed[ModelName], Field(max_length=256), SET, _FEWER] = ()
-    """Answers of which models, by the names in `models`; a name that is not there matches nothing. Empty: of
-    all."""
+    """Models whose responses are analysed, by their names in `models`. A name that is not in `models` matches
+    nothing. Empty: all models."""
     window: Annotated[int, Field(ge=30, le=10_000)] = 200
-    """Answers of one tenant and model, at one worker, that are compared at a time with those of the
-    reference, the first window."""
+    """Number of responses in a window. For each tenant and model, each worker compares its windows with the
+    first one, the reference."""
     false_alarms: Annotated[float, Field(ge=0.0001, le=0.1)] = 0.001
-    """The most findings of drift, for each window that is compared, while nothing has changed."""
+    """Highest rate of false drift findings per compared window, while nothing has changed."""
     top_logprobs: Annotated[int, Field(ge=1, le=8)] = 5
-    """Alternatives of a token by which entropies are compared. Answers that tell fewer (`top_logprobs` of the
-    request) are measured, and not compared by entropy."""
+    """Alternatives of a token from which entropies are computed for comparison. Responses with fewer
+    alternatives (`top_logprobs` of the request) are measured, but their entropies are not compared."""
     vocabulary: Annotated[int, Field(ge=2, le=10_000_000)] | None = None
-    """Tokens that the models know, for an upper bound of entropies. Absent: there is none."""
+    """Number of tokens in the models' vocabulary, for an upper bound of entropies. Absent: no upper bound."""
     repetition: Annotated[float, Field(ge=0, le=1)] = 0.5
-    """From which share of repeated groups of four words on an answer is flagged."""
+    """Fraction of repeated four-word groups at which a response is flagged."""
     max_answer_bytes: Annotated[int, Field(ge=1024, le=4 << 20)] = 256 << 10
-    """Bytes of an answer that are copied at most. Of a longer stream the beginning is analysed, a longer
-    answer that is no stream is not."""
+    """Maximum bytes that are copied from a response. The beginning of a longer stream is analysed; a longer
+    response that is not a stream is skipped."""
     max_copy_bytes: Annotated[int, Field(ge=64 << 10, le=1 << 30)] = 16 << 20
-    """Bytes of a worker's memory that copies may take together, those on their way and those that wait to be
-    analysed, half of it those of one tenant. They are not part of `limits.bufferedBytes`. What finds no room
-    is counted and not analysed."""
+    """Maximum bytes of a worker's memory for copies, both in progress and waiting for analysis. One tenant
+    can use half of it. It is not part of `limits.bufferedBytes`. Responses that do not fit are counted and
+    not analysed."""
     max_pairs: Annotated[int, Field(ge=1, le=4096)] = 128
-    """Pairs of tenant and model that a worker follows; beyond that, the one that was least recently seen is
-    forgotten. Each takes about 60 KiB with the default window, and has at most 13 series in the metrics.
-    `window` times this is at most 400,000."""
+    """Maximum pairs of tenant and model that a worker tracks. Beyond it, the least recently seen pair is
+    dropped. Each pair takes about 60 KiB with the default window, and has at most 13 metric series. `window`
+    times `maxPairs` is at most 400,000."""
 
     @model_validator(mode="after")
     def _is_bounded(self) -> Analysis:

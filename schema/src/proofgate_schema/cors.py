@@ -19,7 +19,7 @@ def _any_origin_alone(origins: tuple[str, ...]) -> tuple[str, ...]:
 
 
 class Cors(Section):
-    """Which web pages may call the gateway from a browser. Without this section none may."""
+    """Which web pages may call the gateway from a browser. Without this section no page may."""
 
     allowed_origins: Annotated[
         NonEmptyListed[WebOrigin],
@@ -28,7 +28,7 @@ class Cors(Section):
         SET,
         Kubernetes("an API server checks only lengths", {"minItems": 1}),
     ]
-    """Origins as browsers send them, such as https://app.example.com: lower case, no path, no default port;
-    or `*` alone."""
+    """Origins that may call the gateway, as browsers send them, such as https://app.example.com: lower case,
+    no path, no default port. `*` alone allows every origin."""
     max_age_seconds: Annotated[int, Field(ge=0, le=86_400)] = 600
-    """How long a browser may remember the answer."""
+    """Seconds for which a browser may cache the response to a preflight request."""

@@ -46,15 +46,16 @@ AddressRange = Annotated[
 
 
 class EgressProxy(Section):
-    """A forward proxy for what leaves the workers: each connection is a tunnel (CONNECT), TLS inside it. Its
-    credentials are secrets, and each side has fields of its own for them."""
+    """A forward proxy for connections from workers: each one is a tunnel (CONNECT) with TLS inside. Each side
+    has its own fields for the credentials, which are secrets."""
 
     url: ProxyURL
-    """Where it is, for example http://proxy.example.com:3128. TLS with the proxy itself is not spoken."""
+    """URL of the proxy, for example http://proxy.example.com:3128. TLS to the proxy itself is not
+    supported."""
 
 
 class Egress(Section):
-    """Where workers may connect to reach providers."""
+    """Addresses to which workers may connect to reach providers."""
 
     allow: (
         Annotated[
@@ -64,6 +65,6 @@ class Egress(Section):
         ]
         | None
     ) = None
-    """Ranges of addresses, for example 10.0.0.0/8: what a provider's name resolves to must be in one. With a
-    proxy all of its addresses must be. Absent: every address but link-local ones and others at which clouds
-    keep a machine's metadata, and multicast."""
+    """Allowed address ranges, for example 10.0.0.0/8. A provider's name must resolve to an address in one of
+    them. With a proxy, all addresses of the provider must be allowed. Absent: all addresses except link-local
+    ones, other metadata addresses of clouds, and multicast."""

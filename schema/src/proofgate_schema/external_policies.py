@@ -44,10 +44,10 @@ def _json(parameters: dict[str, Any]) -> dict[str, Any]:
 
 
 class ExternalPolicy(Section):
-    """A policy that tenants and plans may ask for, by `factory` or by `url`."""
+    """A policy that tenants and plans can use, from a Python `factory` or an HTTP service at `url`."""
 
     name: Annotated[str, AfterValidator(_policy_name), POLICY_NAME]
-    """Name of the policy: records and metrics have it."""
+    """Name of the policy, as records and metrics show it."""
     factory: (
         Annotated[
             str,
@@ -56,25 +56,26 @@ class ExternalPolicy(Section):
         ]
         | None
     ) = None
-    """`package.module:factory`, which makes the policy of `parameters` in every worker. The package is a part
-    of the workers' image, or is mounted and on PYTHONPATH: spec.worker.podTemplate. It runs with all that a
-    worker may do."""
+    """Python function that creates the policy from `parameters` in every worker, as `package.module:factory`.
+    The package is in the workers' image, or mounted and on PYTHONPATH (spec.worker.podTemplate). It runs with
+    all permissions of a worker."""
     url: HookURL | None = None
-    """A service that evaluates batches of requests, instead of factory; http or https."""
+    """http or https URL of a service that evaluates batches of requests, instead of factory."""
     ca_file: MountedFile | None = None
-    """Certificates to trust in place of the system's roots, PEM; https only. In a cluster: where they are
-    mounted in the workers."""
+    """CA certificates (PEM) to trust instead of the system's roots; https only. On Kubernetes: their path in
+    the workers."""
     token_file: MountedFile | None = None
-    """A bearer token for the service; https only, or http on loopback. In a cluster: where it is mounted in
+    """File with a bearer token for the service; https only, or http on loopback. On Kubernetes: its path in
     the workers. Read for each batch."""
     deadline_milliseconds: Annotated[int, Field(ge=1, le=60_000)] = 100
-    """How long a request waits for its verdict."""
+    """Maximum milliseconds that a request waits for a verdict."""
     on_failure: Literal["Deny", "Allow"] = "Deny"
-    """Deny: a request that gets no verdict is refused. Allow: it continues without the policy."""
+    """What happens to a request without a verdict. Deny: it is refused. Allow: it continues without the
+    policy."""
     batch: Annotated[int, Field(ge=1, le=256)] = 32
-    """Requests that are evaluated together, at most."""
+    """Maximum number of requests that are evaluated together."""
     parameters: Annotated[dict[str, Any], of_files(_json), OPEN, ABSENT] = {}  # noqa: RUF012 - pydantic copies it
-    """Keyword arguments of the factory. No secrets: in a cluster they stand in a ConfigMap."""
+    """Keyword arguments of the factory. Not for secrets: on Kubernetes they are stored in a ConfigMap."""
 
     def revision(self) -> str:
         """Changes with everything that the policy is made of."""

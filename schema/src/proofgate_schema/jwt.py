@@ -37,28 +37,28 @@ Claim = Annotated[
 
 
 class Issuer(Section):
-    """Who signs tokens that are believed."""
+    """An issuer whose tokens are accepted."""
 
     issuer: Claim
-    """The token's `iss`, byte for byte."""
+    """Required `iss` claim of the token, compared byte for byte."""
     audiences: Annotated[NonEmptyListed[Claim], SET, _at_most(8, "the object has to fit into etcd")]
-    """One of them has to be in the token's `aud`."""
+    """Accepted audiences. The token's `aud` claim must contain one of them."""
     jwks_url: Annotated[KeySetURL | None, Field(alias="jwksURL")] = None
-    """Where the issuer publishes its keys (RFC 7517), over https. The workers fetch it themselves.
-    The gateway's file takes http on loopback as well, or jwksFile instead."""
+    """https URL at which the issuer publishes its keys (RFC 7517). The workers fetch it themselves. The
+    gateway's file also accepts http on loopback, or jwksFile instead."""
     algorithms: Annotated[NonEmptyListed[Algorithm], SET, _at_most(3, "each once")] = (
         "RS256",
         "ES256",
         "EdDSA",
     )
-    """Signatures that are accepted."""
+    """Accepted signature algorithms."""
     tenant_claim: Annotated[
         Claim,
         Kubernetes("HAProxy finds it", {"maxLength": 128, "pattern": r"^[A-Za-z0-9_.:/@-]+$"}),
     ] = "tenant"
-    """The claim that names the tenant, a name from `tenants`. It stands at the top of the token. In a cluster
-    it has at most 128 letters, digits and `_ . : / @ -`, so that HAProxy finds it."""
+    """Top-level claim that contains the tenant's name, one of `tenants`. On Kubernetes the claim's name has
+    at most 128 letters, digits and `_ . : / @ -`, so that HAProxy can read it."""
     leeway_seconds: Annotated[int, Field(ge=0, le=600)] = 60
-    """How far clocks may differ."""
+    """Clock difference in seconds that is tolerated when a token's times are checked."""
     refresh_seconds: Annotated[int, Field(ge=10, le=86_400)] = 300
-    """How often jwksURL is read again; sooner when a token names an unknown key."""
+    """Seconds between two fetches of jwksURL. It is fetched sooner when a token names an unknown key."""

@@ -10,8 +10,8 @@ from proofgate_schema.section import Section
 
 
 class Metrics(Section):
-    """What is counted by tenant, model and provider."""
+    """Metrics by tenant, model and provider."""
 
     label_sets: Annotated[int, Field(ge=1, le=100_000)] = 1000
-    """Combinations of a tenant, a model and its provider with series of their own on each worker. What comes
-    beyond counts for the tenant (other)."""
+    """Maximum combinations of tenant, model and provider that have their own metric series on each worker.
+    Further ones are counted under the tenant (other)."""

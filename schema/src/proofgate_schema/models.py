@@ -44,46 +44,49 @@ FallbackReason = Literal[
 
 
 class Fallback(Section):
-    """An upstream that serves a model when others did not."""
+    """A provider that serves a model's requests after others have failed."""
 
     provider: ProviderName
-    """The provider: a name from `providers`."""
+    """Name of the provider, from `providers`."""
     upstream_model: UpstreamModelName | None = None
-    """Name the provider knows the model by. A `*` is what that of the model's name stands for. Absent: the
-    same name."""
+    """The provider's name for the model. A `*` is replaced by the text that the `*` in the model's name
+    matched. Absent: the name in the client's request."""
 
 
 class Route(Fallback):
-    """An upstream that serves a share of a model's requests."""
+    """A provider that serves part of a model's requests."""
 
     weight: Annotated[int, Field(ge=1, le=1_000_000)] = 1
-    """Its share, in proportion to the sum of the weights."""
+    """Weight of this provider. Its fraction of the requests is its weight divided by the sum of all
+    weights."""
 
 
 class Model(Section):
-    """A model that clients may name."""
+    """A model that clients can request."""
 
     name: ModelName
-    """Name in the client's request. With `*` at its end it stands for all names that begin so and are not in
-    `models` themselves; of several, the longest."""
+    """Name in the client's request. A `*` at its end matches the rest of a name. An exact name takes
+    precedence, then the longest prefix."""
     provider: ProviderName | None = None
-    """The provider that serves it: a name from `providers`. Instead of it, routes name several."""
+    """Name of the provider that serves the model, from `providers`. To use several, set routes instead."""
     upstream_model: UpstreamModelName | None = None
-    """Name the provider knows it by. A `*` is what that of the model's name stands for. Absent: the same
-    name."""
+    """The provider's name for the model. A `*` is replaced by the text that the `*` in `name` matched.
+    Absent: the name in the client's request."""
     routes: Annotated[Listed[Route], Field(max_length=8)] = ()
-    """Providers that share its requests, instead of provider. Each takes what failed at another."""
+    """Providers that share the model's requests, instead of provider. A request that fails at one of them
+    goes to another."""
     fallbacks: Annotated[Listed[Fallback], Field(max_length=8)] = ()
-    """Providers for requests that failed everywhere else, tried in this order."""
+    """Providers for requests that failed at all others, tried in this order."""
     fallback_on: Annotated[Listed[FallbackReason], SET, Kubernetes("each once", {"maxItems": 7})] = (
         "Unreachable",
         "RateLimited",
         "Overloaded",
     )
-    """For what a request goes to the next provider. Unreachable: not all of it could be sent. RateLimited:
-    429. Overloaded: 408, 503 or 529. Unauthorized: 401 or 403, the gateway's key is not accepted.
-    ContextLength: the prompt is too long for the model. Timeout (no answer in time) and ServerError (500,
-    502, 504, or an end in place of an answer): it may be answered, and paid for, twice."""
+    """Failures after which a request goes to the next provider. Unreachable: the request could not be sent
+    completely. RateLimited: 429. Overloaded: 408, 503 or 529. Unauthorized: 401 or 403, the provider rejects
+    the gateway's key. ContextLength: the prompt is too long for the model. Timeout (no response in time) and
+    ServerError (500, 502, 504, or a connection that ends without a response) can cause a request to be
+    answered, and paid for, twice."""
     max_output_tokens: Annotated[int, Field(ge=1, le=1_000_000)] = 4096
-    """What a request that sets no maximum reserves of a tenant's token limits for its answer: the most tokens
-    that its provider gives an answer, if limits and budgets are to hold beforehand."""
+    """Output tokens to reserve for a request that sets no maximum. Set it to the provider's own maximum if
+    limits and budgets must hold in advance."""

@@ -13,24 +13,25 @@ PayloadMode = Literal["Committed", "Stored"]
 
 
 class Payloads(Section):
-    """Whether requests and answers are stored beside the log, sealed with keys of their tenants. `mode` and
-    `maxBytes` may change while a worker runs; whether this section is there may not."""
+    """Whether requests and responses are stored beside the log, encrypted with keys of their tenants. `mode`
+    and `maxBytes` can change while a worker runs; the presence of this section cannot."""
 
     mode: PayloadMode = "Committed"
-    """What holds for plans and tenants that say nothing else. Committed: records commit to requests and
-    answers, and none is stored. Stored: they are stored too, which needs shred keys."""
+    """Default for plans and tenants that set no `payloads`. Committed: records contain commitments to
+    requests and responses, which are not stored. Stored: they are also stored, which needs shred keys."""
     max_bytes: Annotated[
         int,
         Field(ge=1024, le=16 << 20),
         Kubernetes("half of the budgetBytes that the operator sets", {"maximum": 8 << 20}),
     ] = 1 << 20
-    """Of one request or answer, in bytes. A longer one is not stored, and its record says so."""
+    """Maximum bytes of a request or response that is stored. A longer one is not stored, and its record says
+    so."""
     budget_bytes: Annotated[
         int, Field(ge=1 << 20, le=1 << 40), WorkerOnly("the operator takes it from spec.worker.memory")
     ] = 64 << 20
-    """Of memory for bodies on their way to the volume, at least twice `maxBytes`, besides
-    `limits.bufferedBytes`. While it is taken, tenants whose bodies are stored are refused. The volume must
-    have as much free. Fixed for the life of a worker."""
+    """Bytes of memory for bodies that wait to be written to the volume, at least twice `maxBytes`, in
+    addition to `limits.bufferedBytes`. While it is full, tenants whose bodies are stored are refused. The
+    volume must have the same amount free. Fixed for the life of a worker."""
 
     @model_validator(mode="after")
     def _fits(self) -> Payloads:

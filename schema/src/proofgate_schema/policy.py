@@ -90,45 +90,46 @@ Threshold = Annotated[int, Field(ge=1, le=100_000)]
 
 
 class Examples(Section):
-    """Texts that `proofgate policy test` tries a rule on."""
+    """Texts on which `proofgate policy test` tests a rule."""
 
     match: Listed[str] = ()
-    """Texts that the rule has to match."""
+    """Texts that the rule must match."""
     no_match: Listed[str] = ()
-    """Texts that it must not match."""
+    """Texts that the rule must not match."""
 
 
 class Rule(Section):
-    """A rule of one's own."""
+    """A custom rule."""
 
     id: RuleId
-    """Kebab-case, unlike every other rule's, also those of the packs in use."""
+    """Id of the rule in kebab-case, unique among all rules, including those of the packs in use."""
     reason: Annotated[str, of_files(_sentence), _text(256, r"^[^\x00-\x1f\x7f]+$")]
     """One sentence that the client is shown."""
     target: Target = "Both"
-    """Request: prompts. Response: answers. Both."""
+    """What the rule inspects. Request: prompts. Response: responses. Both: prompts and responses."""
     view: View = "Folded"
-    """What the regex sees. Text: the text as it is. Folded: in NFKC and lower case, look-alikes as ASCII,
-    white space as one blank, words without markup in them."""
+    """The form of the text to which the regex is applied. Text: the original text. Folded: NFKC, in lower
+    case, look-alikes as ASCII, white space as one blank, words without markup in them."""
     literals: Annotated[
         Listed[LowerCaseText],
         Kubernetes("a rule checks whether any exist", {"default": None, "minItems": 1, "maxItems": 32}),
     ] = ()
-    """Texts in lower case, looked for in the folded copy. Beside a regex: a match has to hold one of them."""
+    """Texts in lower case to search for in the folded text. With a regex as well, a match must contain one of
+    them."""
     regex: Annotated[str, Kubernetes(_FITS, {"minLength": 1, "maxLength": 1024})] | None = None
-    """A regular expression that both Rust's `regex` and Python's `re` read, without flags, anchors and
-    look-around. Its longest match is bounded, at most 1024 bytes: {0,80} in place of *. A group
-    `(?<value>...)` is what the rule is about: only that is redacted."""
+    """A regular expression that both Rust's `regex` and Python's `re` accept, without flags, anchors and
+    look-around. Its longest match is bounded, at most 1024 bytes: use {0,80} instead of *. If it has a group
+    `(?<value>...)`, only the group is redacted."""
     check: Check | None = None
-    """A further condition on what matched."""
+    """An additional check that the matched text must pass. Absent: none."""
     score: Annotated[int, Field(ge=0, le=1000)] = 100
-    """What a match adds to the score of its message, once."""
+    """Points that a match adds to the score of its message, once."""
     action: Action = "Block"
-    """Block: the exchange is denied. Redact: the matched text is replaced. Mask: in a request it is
-    replaced by a placeholder, which is put back in the answer; an answer is not changed. Flag: it is
-    recorded."""
+    """What a match does. Block: the exchange is denied. Redact: the matched text is replaced. Mask: in a
+    request, the matched text is replaced by a placeholder, and restored in the response; a response is not
+    changed. Flag: the match is recorded."""
     examples: Annotated[Examples, WorkerOnly("`proofgate policy test` reads files")] = Examples()
-    """What `proofgate policy test` tries the rule on."""
+    """Texts on which `proofgate policy test` tests the rule."""
 
 
 RuleWithSomething = Annotated[
@@ -150,14 +151,15 @@ class ActionOverride(Section):
     """
 
     packs: Annotated[Listed[Pack], SET, _at_most(len(PACKS), "each once")] = ()
-    """Packs whose rules are meant. Those that are signs at most flag, whatever the action is; the pack
-    instruction-likeness can be flagged and ignored only."""
+    """Packs whose rules are overridden. Their rules that are only signs of an attack flag at most, whatever
+    the action is. The pack instruction-likeness supports only Flag and Ignore."""
     rules: Annotated[Listed[RuleId], SET, _at_most(128)] = ()
-    """Ids of rules that are meant, from the packs in use or `policy.rules`."""
+    """Ids of rules that are overridden, from the packs in use or `policy.rules`."""
     scopes: Annotated[Listed[Scope], SET, _at_most(8, "each once")] = ()
-    """Where they do it. Without any: wherever they look."""
+    """Scopes in which the action applies, including those that the rule does not inspect otherwise. Empty:
+    all scopes that the rule inspects."""
     action: OverrideAction
-    """What they do. Ignore: they do not look there."""
+    """The action instead of the rule's own. Ignore: the rule does not inspect these scopes."""
 
 
 OverrideOfSomething = Annotated[
@@ -179,59 +181,66 @@ OverrideOfSomething = Annotated[
 
 
 class Allow(Section):
-    """What no rule matches."""
+    """Texts that rules do not match."""
 
     values: Annotated[Listed[AllowedText], SET, _at_most(128)] = ()
-    """Values as they stand, such as a key of a test system."""
+    """Exact values, such as a key of a test system."""
     domains: Annotated[Listed[AllowedText], SET, _at_most(128)] = ()
-    """Domains whose mail addresses and URLs, and those of domains below them, only `secrets` matches."""
+    """Domains whose mail addresses and URLs are matched only by the pack `secrets`. Subdomains are
+    included."""
     patterns: Annotated[Listed[AllowedText], SET, _at_most(128)] = ()
-    """Patterns of mail addresses and URLs that only `secrets` matches. * stands for any characters."""
+    """Patterns of mail addresses and URLs that are matched only by the pack `secrets`. * matches any
+    characters."""
 
 
 class Policy(Section):
-    """The rules that look at prompts and answers."""
+    """The rules that inspect prompts and responses."""
 
     packs: Annotated[Listed[Pack], SET, _at_most(len(PACKS), "each once")] = ()
     """Built-in sets of rules. prompt-injection, jailbreak, exfiltration and obfuscation flag. secrets
-    redacts, and blocks live keys of users. pii masks what users and assistants say, and ignores tools.
-    instruction-likeness flags by a learned score."""
+    redacts, and blocks live keys in user messages. pii masks texts of users and assistants, and ignores
+    tools. instruction-likeness flags by a learned score."""
     mode: Mode = "Enforce"
-    """DryRun: everything is evaluated and recorded, nothing is blocked or redacted."""
+    """Enforce: rules act. DryRun: everything is evaluated and recorded, and nothing is blocked or
+    redacted."""
     action: Action | None = None
-    """Overrides every rule's own action. Signs of packs flag at most."""
+    """An action instead of every rule's own. Rules of packs that are only signs of an attack flag at most.
+    Absent: each rule has its own action."""
     actions: Annotated[Listed[OverrideOfSomething], _at_most(32)] = ()
-    """Override the actions of some rules, in some scopes."""
+    """Overrides for the actions of some rules, in some scopes."""
     allow: Allow | None = None
-    """What no rule matches."""
+    """Texts that rules do not match. Absent: none."""
     threshold: Threshold | None = None
-    """A message is denied when the scores of its flagged rules reach this sum. Without it no score denies."""
+    """Score at which a message is denied: the sum over its flagged rules. Absent: no score denies."""
     flag_threshold: Threshold = 50
-    """A message is recorded as flagged when its score reaches this."""
+    """Score at which a message is recorded as flagged."""
     budget_milliseconds: Annotated[
         float,
         Field(ge=0.1, le=1000, allow_inf_nan=False),
         WHOLE_NUMBER,
         Kubernetes("whole milliseconds", {"type": "integer", "minimum": 1}),
     ] = 10.0
-    """Processor time that the rules may take for any text; beyond it the exchange is denied."""
+    """Milliseconds of processor time that the rules may take for a text of any length. Beyond it, the
+    exchange is denied."""
     budget_microseconds_per_kibibyte: Annotated[int, Field(ge=1, le=100_000)] = 200
-    """Processor time that they may take in addition for every KiB of the text."""
+    """Microseconds of processor time that the rules may take in addition for each KiB of the text."""
     attachments: Attachments = "ScanText"
-    """Images, recordings and files in prompts. ScanText: those that hold text are scanned. Skip: none."""
+    """Whether images, recordings and files in prompts are inspected. ScanText: those that contain text are
+    scanned. Skip: none."""
     rules: Annotated[Listed[RuleWithSomething], keyed_by("id"), _at_most(32)] = ()
-    """Rules of one's own."""
+    """Custom rules."""
 
 
 class TenantPolicy(Section):
-    """Where the policy for one tenant differs; what is absent is the gateway's."""
+    """The policy of one tenant, where it differs. A field that is absent is as in the gateway's policy."""
 
     mode: Mode | None = None
     """As `policy.mode`."""
     action: Action | None = None
     """As `policy.action`."""
     actions: Annotated[Listed[OverrideOfSomething], _at_most(8)] = ()
-    """As `policy.actions`, after those. What the gateway's policy ignores in every scope stays ignored."""
+    """As `policy.actions`, applied after those. A rule that the gateway's policy ignores in every scope stays
+    ignored."""
     threshold: Threshold | None = None
     """As `policy.threshold`."""
     flag_threshold: Threshold | None = None

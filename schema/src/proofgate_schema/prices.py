@@ -140,99 +140,102 @@ _FEW = Kubernetes("the object has to fit into etcd", {"maxItems": 2})
 
 
 class LongPromptPrice(Section):
-    """What all tokens of a request cost whose prompt is long."""
+    """Prices of all tokens of a request with a long prompt."""
 
     prompt_tokens: Tokens
-    """Prompts with more tokens than this, those read from a cache included."""
+    """Prompt tokens above which these prices apply, cached tokens included."""
     input: DollarsPerMillion
-    """Tokens of prompts."""
+    """Price of prompt tokens."""
     cached_input: DollarsPerMillion | None = None
-    """Those read from a cache. Absent: as input."""
+    """Price of prompt tokens read from a cache. Absent: as input."""
     cache_write: DollarsPerMillion | None = None
-    """Those written to a cache. Absent: as input, and no less than without this part."""
+    """Price of prompt tokens written to a cache. Absent: as input, but at least the price for shorter
+    prompts."""
     cache_write_1h: DollarsPerMillion | None = Field(None, alias="cacheWrite1h")
-    """Those written to one that keeps them for longer than five minutes. Absent: twice input, or
-    cacheWrite."""
+    """Price of prompt tokens written to a cache that keeps them for longer than five minutes. Absent: twice
+    input or cacheWrite, whichever is more, but at least the price for shorter prompts."""
     audio_input: DollarsPerMillion | None = None
-    """Those of audio. Absent: as input, and no less than without this part."""
+    """Price of audio tokens in prompts. Absent: as input, but at least the price for shorter prompts."""
     output: DollarsPerMillion
-    """Tokens of answers, reasoning included."""
+    """Price of response tokens, reasoning included."""
     audio_output: DollarsPerMillion | None = None
-    """Those of audio. Absent: as output, and no less than without this part."""
+    """Price of audio tokens in responses. Absent: as output, but at least the price for shorter prompts."""
 
 
 class TierPrice(Section):
-    """What a tier of service costs."""
+    """Prices of a service tier."""
 
     input: DollarsPerMillion
-    """Tokens of prompts."""
+    """Price of prompt tokens."""
     cached_input: DollarsPerMillion | None = None
-    """Those read from a cache. Absent: as input."""
+    """Price of prompt tokens read from a cache. Absent: as input."""
     cache_write: DollarsPerMillion | None = None
-    """Those written to a cache. Absent: as input, and no less than without this part."""
+    """Price of prompt tokens written to a cache. Absent: as input, but at least the price in the standard
+    tier."""
     cache_write_1h: DollarsPerMillion | None = Field(None, alias="cacheWrite1h")
-    """Those written to one that keeps them for longer than five minutes. Absent: twice input, or
-    cacheWrite."""
+    """Price of prompt tokens written to a cache that keeps them for longer than five minutes. Absent: twice
+    input or cacheWrite, whichever is more, but at least the price in the standard tier."""
     audio_input: DollarsPerMillion | None = None
-    """Those of audio. Absent: as input, and no less than without this part."""
+    """Price of audio tokens in prompts. Absent: as input, but at least the price in the standard tier."""
     output: DollarsPerMillion
-    """Tokens of answers, reasoning included."""
+    """Price of response tokens, reasoning included."""
     audio_output: DollarsPerMillion | None = None
-    """Those of audio. Absent: as output, and no less than without this part."""
+    """Price of audio tokens in responses. Absent: as output, but at least the price in the standard tier."""
     above: Annotated[Listed[LongPromptPrice], Field(max_length=4), _FEW] = ()
-    """Of long prompts, the shortest first. Absent: no less than in the standard tier."""
+    """Prices for long prompts, by ascending promptTokens. Absent: at least the prices in the standard
+    tier."""
 
 
 class Price(Section):
-    """What a model costs, in US dollars for a million tokens, as text such as '0.15'."""
+    """The price of a model, in US dollars per million tokens, as text such as '0.15'."""
 
     provider: Annotated[str, DNS_LABEL] | None = None
-    """The name of a provider. Absent: any."""
+    """Name of the provider for which the price applies. Absent: any provider."""
     model: ModelPattern
-    """The name that the provider knows the model by; with `*` at its end, all names that begin so."""
+    """The provider's name for the model. A `*` at its end matches the rest of a name."""
     effective_from: Date
-    """The day from which on it holds, midnight UTC, such as 2026-01-31."""
+    """Day from which the price applies, from midnight UTC, such as 2026-01-31."""
     currency: Literal["USD"] = "USD"
-    """The only one that is known."""
+    """Currency of the price. Only USD is supported."""
     input: DollarsPerMillion
-    """Tokens of prompts."""
+    """Price of prompt tokens."""
     cached_input: DollarsPerMillion | None = None
-    """Those read from a cache. Absent: as input."""
+    """Price of prompt tokens read from a cache. Absent: as input."""
     cache_write: DollarsPerMillion | None = None
-    """Those written to a cache. Absent: as input."""
+    """Price of prompt tokens written to a cache. Absent: as input."""
     cache_write_1h: DollarsPerMillion | None = Field(None, alias="cacheWrite1h")
-    """Those written to one that keeps them for longer than five minutes. Absent: twice input, or cacheWrite
-    if that is more."""
+    """Price of prompt tokens written to a cache that keeps them for longer than five minutes. Absent: twice
+    input or cacheWrite, whichever is more."""
     audio_input: DollarsPerMillion | None = None
-    """Those of audio. Absent: as input."""
+    """Price of audio tokens in prompts. Absent: as input."""
     output: DollarsPerMillion
-    """Tokens of answers, reasoning included."""
+    """Price of response tokens, reasoning included."""
     audio_output: DollarsPerMillion | None = None
-    """Those of audio. Absent: as output."""
+    """Price of audio tokens in responses. Absent: as output."""
     per_request: DollarsPerRequest | None = None
-    """Dollars for each request that is answered, besides its tokens. Absent: nothing."""
+    """Dollars for each answered request, in addition to its tokens. Absent: nothing."""
     tools: Annotated[
         dict[ToolKind, DollarsPerRequest],
         Field(max_length=16),
         Kubernetes("the object has to fit into etcd", {"maxProperties": 8}),
     ] = Field(default_factory=dict)
-    """Dollars for each call of a tool that the upstream runs itself, by its kind without the date behind it
-    (web_search) or Gemini's field (googleSearch): '0' for one that costs nothing besides tokens. Where a
-    budget in money counts, a request that offers another one is refused."""
+    """Dollars per call of a tool that the provider runs itself, by the tool's type without its date
+    (web_search) or Gemini's field (googleSearch). '0': a call costs nothing besides its tokens. When a budget
+    in dollars applies, a request that offers a tool without a price is refused."""
     above: Annotated[Listed[LongPromptPrice], Field(max_length=4), _FEW] = ()
-    """Of long prompts, the shortest first. Absent: all prompts cost the same."""
+    """Prices for long prompts, by ascending promptTokens. Absent: all prompts have the same price."""
     tiers: Annotated[
         dict[TierName, TierPrice],
         Field(max_length=8),
         Kubernetes("the object has to fit into etcd", {"maxProperties": 4}),
     ] = Field(default_factory=dict)
-    """Of other tiers of service than the standard one, by the names that requests give them: service_tier,
-    and Anthropic's speed and inference_geo. Where a budget in money counts, a request for another one is
-    refused."""
+    """Prices of service tiers other than the standard one, by the name in requests: service_tier, and
+    Anthropic's speed and inference_geo. When a budget in dollars applies, a request for a tier without a
+    price is refused."""
     max_input_tokens: Tokens | None = None
-    """The most tokens that the model takes as a prompt: a budget reserves no more. Absent: not known."""
+    """Maximum prompt tokens that the model accepts. A budget reserves no more. Absent: not known."""
     max_output_tokens: Tokens | None = None
-    """The most tokens that an answer has whose request names no maximum: a budget reserves them. Absent:
+    """Maximum tokens of a response to a request that sets no maximum. A budget reserves them. Absent:
     maxOutputTokens of the model."""
 
     @model_validator(mode="after")

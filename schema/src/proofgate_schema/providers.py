@@ -22,94 +22,95 @@ PerMinute = Annotated[int, Field(ge=1, le=1_000_000_000)]
 
 
 class ProviderLimits(Section):
-    """What a provider allows whoever its key is of in a minute, as far as each worker may use it."""
+    """The provider's own limits per minute for its key, as far as each worker may use them."""
 
     requests_per_minute: PerMinute | None = None
-    """Requests that each worker may send there in a minute, ten seconds' worth of them at once. Absent: any
-    number."""
+    """Requests that each worker may send to the provider in a minute, at most ten seconds' worth at once.
+    Absent: unlimited."""
     tokens_per_minute: PerMinute | None = None
-    """Tokens of prompts and answers that each worker may use there in a minute. A request under way counts
-    with its estimate, then with what the provider says was used. Absent: any number."""
+    """Tokens of prompts and responses that each worker may use at the provider in a minute. A request in
+    flight counts with its estimate, then with the usage that the provider reports. Absent: unlimited."""
 
 
 class Provider(Section):
-    """An upstream that answers model requests. Keys, certificates and header fields may be secrets: each side
-    has fields of its own for them."""
+    """A provider of models. Each side has its own fields for keys, certificates and header fields, which can
+    be secrets."""
 
     name: Annotated[
         Name,
         DNS_LABEL,
     ]
-    """Name that models refer to."""
+    """Name of the provider, to which models refer."""
     type: Literal["OpenAI", "AzureOpenAI", "Anthropic", "Gemini", "Bedrock", "VertexAI"]
-    """Protocol of the upstream. OpenAI is that of vLLM, Ollama and many others, too; AzureOpenAI is the same
-    with Azure's field for the key (models are named by their deployments; see api). Bedrock is Amazon's:
-    Converse for clients of chat completions, and Claude models as they are for clients of Anthropic's API.
-    VertexAI is Google Cloud's: Gemini as of type Gemini, and Claude models as of type Anthropic."""
+    """API of the provider. OpenAI: also vLLM, Ollama and many others. AzureOpenAI: OpenAI with Azure's header
+    for the key; models are named by their deployments (see api). Anthropic: the Messages API. Gemini:
+    Google's Gemini API. Bedrock: Amazon Bedrock, with Converse for chat completions, and Claude models
+    unchanged for clients of Anthropic's API. VertexAI: Google Cloud, with Gemini as type Gemini, and Claude
+    models as type Anthropic."""
     base_url: Annotated[BaseURL | None, Field(alias="baseURL")] = None
-    """Where the API begins, for example https://api.openai.com/v1, https://RESOURCE.openai.azure.com/openai/v1
-    (with api Deployments without the v1),
-    https://api.anthropic.com/v1, https://generativelanguage.googleapis.com/v1beta or
-    https://bedrock-runtime.REGION.amazonaws.com (or that of a VPC endpoint). No user name, query or
-    fragment. Every type needs one but VertexAI, where it is https://LOCATION-aiplatform.googleapis.com/v1
-    (https://aiplatform.googleapis.com/v1 of the location global) unless it is set."""
+    """Base URL of the API, for example https://api.openai.com/v1, https://RESOURCE.openai.azure.com/openai/v1
+    (without v1 if api is Deployments), https://api.anthropic.com/v1,
+    https://generativelanguage.googleapis.com/v1beta or https://bedrock-runtime.REGION.amazonaws.com (or that
+    of a VPC endpoint). It has no user name, query or fragment. Required, except for VertexAI, whose default
+    is https://LOCATION-aiplatform.googleapis.com/v1 (https://aiplatform.googleapis.com/v1 for location
+    global)."""
     region: Annotated[str, Field(max_length=32, pattern=r"^[a-z]{2,}(-[a-z0-9]+)+$")] | None = None
-    """The region of AWS that requests are signed for, for example us-east-1. With auth of AWS it has to be
-    there."""
+    """AWS region for which requests are signed, for example us-east-1. Required with auth of AWS."""
     project: Annotated[str, Field(max_length=64, pattern=r"^[a-z0-9][-a-z0-9.:]*$")] | None = None
-    """The id of the project of Google Cloud whose models an upstream of type VertexAI has."""
+    """Id of the Google Cloud project whose models are used, for type VertexAI."""
     location: Annotated[str, Field(max_length=32, pattern=LOCATION)] | None = None
-    """Where they are: a region, for example europe-west1, or global."""
+    """Google Cloud location of the models: a region, for example europe-west1, or global."""
     api: Literal["V1", "Deployments"] = "V1"
-    """Which form of Azure's API an upstream of type AzureOpenAI has. V1 names the deployment in the body,
-    Deployments in the path, as /deployments/NAME/chat/completions?api-version=VERSION."""
+    """Form of Azure's API, for type AzureOpenAI. V1: the body names the deployment. Deployments: the path
+    names it, as /deployments/NAME/chat/completions?api-version=VERSION."""
     api_version: (
         Annotated[str, Field(max_length=32, pattern=r"^20[0-9]{2}-[0-9]{2}-[0-9]{2}(-preview)?$")] | None
     ) = None
-    """The version of Azure's API that requests name with api Deployments, for example 2024-10-21."""
+    """Version of Azure's API in requests if api is Deployments, for example 2024-10-21."""
     arn_in_path: Literal["Encoded", "Literal"] = "Encoded"
-    """How a model that is named by an ARN stands in the path of a request to an upstream of type Bedrock: as
-    one segment, percent-encoded, as AWS's own clients write it, or with its colons and slashes as they are,
-    which some application inference profiles were said to want."""
+    """How an ARN that names a model is written in the path of a request, for type Bedrock. Encoded: as one
+    percent-encoded segment, as in AWS's own clients. Literal: with its colons and slashes, which some
+    application inference profiles reportedly need."""
     stream_usage: Literal["Ask", "Leave"] = "Ask"
-    """Whether a stream is asked for its usage when the client does not ask. Leave is for an upstream that
-    refuses stream_options."""
+    """Whether the gateway requests the usage of a stream when the client does not. Ask: it does. Leave: it
+    does not, for providers that refuse stream_options."""
     responses: Literal["Auto", "Native", "Translated"] = "Auto"
-    """How Responses reach an upstream of type OpenAI or AzureOpenAI. Native: at its own /responses.
-    Translated: as chat completions, for one that has no /responses. Auto: Translated at hosts that are known
-    to have none (Google's, Mistral's, Cohere's and MiniMax's APIs), Native elsewhere."""
+    """How Responses requests are sent to a provider of type OpenAI or AzureOpenAI. Native: to its own
+    /responses. Translated: as chat completions, for a provider without /responses. Auto: Translated for hosts
+    known to have no /responses (the APIs of Google, Mistral, Cohere and MiniMax), Native otherwise."""
     untranslatable_fields: Literal["Refuse", "Drop"] = "Refuse"
-    """What becomes of a field of a request that the upstream's API has no counterpart for, where the client
-    speaks another one. Refuse: the request is refused, and the field named. Drop: it is left out, and named
-    in the answer."""
+    """How a request field is handled that has no counterpart in the provider's API, if the client uses
+    another API. Refuse: the request is refused with an error that names the field. Drop: the field is left
+    out, and named in the response."""
     anthropic_betas: Annotated[Listed[Beta], Field(max_length=32), SET] | None = None
-    """The only values of the header anthropic-beta that clients may send to an upstream of type Anthropic,
-    Bedrock or VertexAI; others are left out, with the fields of the body that belong to them, and named in
-    the answer. Absent: all pass."""
+    """Values of the header anthropic-beta that clients may send to a provider of type Anthropic, Bedrock or
+    VertexAI. Other values are left out together with their body fields, and named in the response. Absent:
+    all values pass."""
     objects_of: TenantName | None = None
-    """The tenant whose files and batches (/v1/files, /v1/batches) this upstream keeps: a name from
-    `tenants`, or NAMESPACE/NAME of a GatewayTenant. For type OpenAI, and AzureOpenAI with api V1. A client
-    with its key sees them, so no other tenant may ask for any there, and the key should be of a project of
-    its own. A tenant has one such upstream. Absent: it keeps nobody's."""
+    """Tenant whose files and batches (/v1/files, /v1/batches) this provider stores: a name from `tenants`, or
+    NAMESPACE/NAME of a GatewayTenant. For type OpenAI, and AzureOpenAI with api V1. The provider's key gives
+    access to all of them, so other tenants cannot use files or batches there, and the key should belong to a
+    project of its own. A tenant can have one such provider. Absent: the provider stores no objects."""
     max_concurrent_requests: Annotated[int, Field(ge=1, le=100_000)] | None = None
-    """Requests that each worker may have under way there at a time. What is over goes to another upstream of
-    its model, or is refused. Absent: any number."""
+    """Maximum requests that each worker may have in flight at the provider. Further requests go to another
+    provider of the model, or are refused. Absent: unlimited."""
     min_idle_connections: Annotated[int, Field(ge=0, le=64)] = 0
-    """Connections that each worker keeps ready there, so that a request after a silence does not wait for its
-    name, TCP and TLS. 0: none is made before it is needed, for an upstream sees those that nobody uses,
-    too. Of HTTP/2 one session counts as all of them."""
+    """Idle connections that each worker keeps open to the provider, so that a request after a pause does not
+    wait for DNS, TCP and TLS. An HTTP/2 session counts as all of them. 0: connections are opened only when
+    needed; the provider sees idle ones too."""
     http: Literal["Auto", "Http1", "Http2"] = "Http1"
-    """Which HTTP is spoken there. Auto: HTTP/2 where the upstream chooses it in TLS (ALPN), and HTTP/1.1
-    elsewhere. Http2: nothing but HTTP/2; requests fail that find an upstream without it. With an http:// URL
-    it is spoken without asking (prior knowledge)."""
+    """HTTP version for the provider. Auto: HTTP/2 if the provider chooses it in TLS (ALPN), otherwise
+    HTTP/1.1. Http1: HTTP/1.1 only. Http2: HTTP/2 only; requests to a provider without it fail. With an
+    http:// URL, HTTP/2 is used without negotiation (prior knowledge)."""
     body_fields: BodyFields | None = None
-    """Top-level fields that are set in every JSON body that it is sent, by name, for example provider of
-    OpenRouter: at most 16, and none that the workers read themselves (model, max_tokens, tools and the like).
-    They take the place of a client's own, which are named in the answer. No secrets: they stand in a
-    ConfigMap."""
+    """Top-level fields to set in every JSON body that is sent to the provider, by name, for example provider
+    for OpenRouter. At most 16, and none that the workers read themselves (such as model, max_tokens and
+    tools). They replace a client's fields of the same name, which are named in the response. Not for secrets:
+    they are stored in a ConfigMap."""
     limits: ProviderLimits | None = None
-    """What the upstream allows in a minute: each worker keeps to it by itself, so of several each gets its
-    part of what the key has. What is over goes to another upstream of its model, or is refused with the time
-    to retry."""
+    """The provider's own limits per minute. Each worker enforces them independently, so divide the key's
+    limits by the number of workers. Further requests go to another provider of the model, or are refused with
+    the time to retry. Absent: none."""
     timeouts: ProviderTimeouts | None = None
-    """Time limits for this upstream alone, for example one whose models think long before they answer."""
+    """Time limits for this provider alone, for example for models that take long before they respond. Absent:
+    as `timeouts`."""

@@ -58,15 +58,15 @@ def _body_fields(fields: dict[str, Any]) -> dict[str, Any]:
 
 
 class ProviderHeader(Section):
-    """A header field of every request to a provider. One that is a secret has another field for its value."""
+    """A header field of every request to a provider. A secret value has a field of its own."""
 
     name: Annotated[
         str,
         of_files(_header_name),
         HEADER_NAME,
     ]
-    """Its name, for example OpenAI-Organization. None of credentials, of the connection, or that the workers
-    write themselves."""
+    """Name of the header field, for example OpenAI-Organization. Credentials, headers of the connection, and
+    headers that the workers write themselves are not allowed."""
     value: (
         Annotated[
             str,
@@ -78,7 +78,7 @@ class ProviderHeader(Section):
         ]
         | None
     ) = None
-    """Its value, where it is no secret."""
+    """Value of the header field, if it is not a secret."""
 
 
 BodyFields = Annotated[dict[str, Any], of_files(_body_fields), OPEN]

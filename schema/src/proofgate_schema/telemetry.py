@@ -30,54 +30,54 @@ def _header_name(text: str) -> str:
 
 
 class ExportHeader(Section):
-    """A header field that goes with each export."""
+    """A header field that is sent with each export."""
 
     name: Annotated[
         str,
         AfterValidator(_header_name),
         HEADER_NAME,
     ]
-    """Its name, for example Authorization."""
+    """Name of the header field, for example Authorization."""
 
 
 class ResourceAttribute(Section):
-    """An attribute of everything that is exported."""
+    """A resource attribute of all exported telemetry."""
 
     name: Annotated[str, Field(min_length=1, max_length=128, pattern=r"^[a-z][a-z0-9_.]*$")]
-    """Its name, for example deployment.environment.name."""
+    """Name of the attribute, for example deployment.environment.name."""
     value: Annotated[str, Field(max_length=256)]
-    """Its value."""
+    """Value of the attribute."""
 
 
 class Traces(Section):
-    """Traces of exchanges: a span for the exchange, and one for what its provider does."""
+    """Traces of exchanges: one span for the exchange, and one for each request to a provider."""
 
     ratio: Annotated[float, Field(ge=0, le=1)] = 0.01
-    """Share of traces that are sampled of those that begin here. A trace that a client names is sampled where
+    """Fraction of traces started by the gateway that are sampled. A trace started by a client is sampled if
     the client sampled it."""
     propagate: bool = True
-    """Whether providers are told of the trace (traceparent and tracestate)."""
+    """Whether requests to providers carry the trace context (traceparent and tracestate)."""
 
 
 class Telemetry(Section):
-    """The access log, and what is exported by OpenTelemetry. By default there is neither. Values of header
-    fields are secrets: each side has `headers` of its own."""
+    """The access log, and telemetry export by OpenTelemetry. Both are off by default. Each side has its own
+    `headers`, whose values are secrets."""
 
     access_log: Literal["None", "Errors", "All"] = "None"
-    """Which exchanges have a line of JSON on a worker's standard output. Errors: those that did not end well,
-    and those whose answer has a status from 400 on."""
+    """Which exchanges a worker logs as JSON lines on standard output. Errors: exchanges that failed, and
+    responses with a status of 400 or above."""
     endpoint: BaseURL | None = None
-    """Base URL of a collector that takes OTLP over HTTP, for example https://collector.example.com:4318;
-    /v1/traces and /v1/metrics are appended."""
+    """Base URL of a collector that accepts OTLP over HTTP, for example https://collector.example.com:4318.
+    /v1/traces and /v1/metrics are appended. Absent: nothing is exported."""
     ca_file: MountedFile | None = None
-    """Certificates to trust in place of those that come with the workers, PEM. Only for an endpoint with
-    https. In a cluster: where they are mounted in the workers (spec.worker.podTemplate)."""
+    """CA certificates (PEM) to trust instead of the workers' built-in ones. Only for an endpoint with https.
+    On Kubernetes: their path in the workers (spec.worker.podTemplate)."""
     traces: Traces | None = None
-    """Absent: there are none."""
+    """Export of traces. Absent: none are exported."""
     metrics: bool = False
-    """Whether the collector gets metrics, every 15 seconds."""
+    """Whether metrics are exported to the collector, every 15 seconds."""
     semantic_conventions: Literal["Latest", "V1_41"] = "Latest"
-    """Which names of OpenTelemetry's conventions for generative AI are used: those of today, or those of
-    version 1.41, which more dashboards know."""
+    """Version of OpenTelemetry's conventions for generative AI that names follow. Latest: the current
+    version. V1_41: version 1.41, which more dashboards support."""
     resource_attributes: Annotated[Listed[ResourceAttribute], Field(max_length=32), keyed_by("name")] = ()
-    """Attributes of everything that is exported, for example deployment.environment.name."""
+    """Resource attributes of all exported telemetry, for example deployment.environment.name."""

@@ -98,36 +98,36 @@ class Quota(Section):
 
 
 class ModelBudget(Section):
-    """What may be spent on one model; what is absent is not limited."""
+    """Budget for one model. A limit that is absent does not apply."""
 
     model: Annotated[str, MODEL_NAME]
-    """The name of a model, one of `models`."""
+    """Name of the model, from `models`."""
     dollars_per_day: Dollars | None = None
-    """As in limits."""
+    """As limits.dollarsPerDay, for this model."""
     dollars_per_month: Dollars | None = None
-    """As in limits."""
+    """As limits.dollarsPerMonth, for this model."""
 
 
 class HostedTools(Section):
-    """Tools that upstreams run themselves, such as a search of the web: they cost what no token counts, keep
-    state or reach outside."""
+    """Tools that providers run themselves, such as web search. They cause costs beyond tokens, keep state, or
+    access other services."""
 
     allow: Annotated[Listed[HostedTool], Field(max_length=32), SET] = ()
-    """Those that may be used, by their type (Responses, Messages) or their field (Gemini), with or without
-    the date behind it: web_search, code_execution_20250825, googleSearch. Others are left out of a request
-    and named in the answer, or the request is refused if it has no other tool."""
+    """Allowed tools, by their type (Responses, Messages) or their field (Gemini), with or without the date:
+    web_search, code_execution_20250825, googleSearch. Other tools are removed from the request and named in
+    the response. A request that offers no other tool is refused."""
     max_calls: Annotated[int, Field(ge=1, le=1000)] = 10
-    """How often they may be called where a budget in money counts and the request does not say it: written
-    into it as max_uses of each tool (Messages) or max_tool_calls (Responses)."""
+    """Maximum tool calls of a request that sets no maximum, when a budget in dollars applies. It is written
+    into the request, as max_uses of each tool (Messages) or max_tool_calls (Responses)."""
     tokens_per_call: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
-    """Tokens that a call is taken to bring into the prompt when a budget in money reserves: what the results
-    of one request bring beyond may pass the budget. Absent: as many as the model takes, so that nothing
-    passes it."""
+    """Prompt tokens to reserve for the result of each tool call when a budget in dollars applies. If the
+    results of a request have more, the request can exceed the budget. Absent: the model's maximum input, so
+    that no request exceeds the budget."""
 
 
 class GuardedTools(Section):
-    """Tools that the model may not call once the request holds a text of a tool that reads like instructions:
-    a result or description that rules of prompt-injection, jailbreak, exfiltration or obfuscation flag."""
+    """Tools that the model may not call after the request contains flagged tool text: a result or description
+    that rules of prompt-injection, jailbreak, exfiltration or obfuscation flag as instructions."""
 
     names: Annotated[
         NonEmptyListed[GuardedTool],
@@ -135,16 +135,17 @@ class GuardedTools(Section):
         SET,
         Kubernetes("an API server checks only lengths", {"minItems": 1}),
     ]
-    """Their names as requests declare them, whatever their case: Bash, mcp__github__*. `*` at the end stands
-    for the rest of a name."""
+    """Names of the tools as requests declare them, case-insensitive: Bash, mcp__github__*. A `*` at the end
+    matches the rest of a name."""
     on_flag: Literal["Refuse", "RequireApproval"] = "Refuse"
-    """What becomes of an answer that calls one. Refuse: it is not delivered. RequireApproval: not without an
-    approval, which the error names and x-proofgate-approve of the next requests carries."""
+    """What happens to a response that calls a guarded tool. Refuse: it is not delivered. RequireApproval: it
+    is not delivered without an approval. The error contains the approval, and later requests send it in
+    x-proofgate-approve."""
 
 
 class Terms(Section):
-    """What a tenant may use, and how much. What is absent of a tenant its plan may set: an API server writes
-    no defaults here."""
+    """What a tenant may use, and how much. A field that a tenant leaves out can be set by its plan, so the
+    API server writes no defaults here."""
 
     models: (
         Annotated[
@@ -162,18 +163,18 @@ class Terms(Section):
     ) = None
     """Endpoints the tenant may call. Absent: all of them."""
     hosted_tools: Annotated[HostedTools, ABSENT] = HostedTools()
-    """Which tools upstreams may run for the tenant. Absent: none."""
+    """Tools that providers may run for the tenant. Absent: none."""
     guarded_tools: GuardedTools | None = None
-    """Tools that may not be called after a flagged text of a tool. Absent: none."""
+    """Tools that may not be called after flagged tool text. Absent: none."""
     denied_betas: Annotated[Listed[Beta], Field(max_length=32), SET, ABSENT, NOT_EMPTY] = ()
     """Features of Anthropic's API that the tenant may not use, by the names of their betas, with or without
-    the date behind them: context-management, effort-2025-11-24. The value of anthropic-beta and the fields of
-    the body that belong to it are left out together, and named in the answer. Absent: all pass."""
+    the date: context-management, effort-2025-11-24. The value of anthropic-beta and its body fields are left
+    out together, and named in the response. Absent: all features are allowed."""
     limits: Annotated[Quota, ABSENT] = Quota()
-    """How much the tenant may use as a whole. In a cluster exact while all of its connections reach one
+    """Limits for the tenant as a whole. On Kubernetes they are exact while all of its connections reach one
     worker: see spec.loadBalancer.affinity."""
     key_limits: Annotated[Quota, ABSENT] = Quota()
-    """How much may be used with each of its API keys by itself."""
+    """Limits for each of the tenant's API keys separately."""
     model_budgets: Annotated[
         Listed[ModelBudget],
         keyed_by("model"),
@@ -181,24 +182,24 @@ class Terms(Section):
         NOT_EMPTY,
         Kubernetes("the cost of rules over models depends on their number", {"maxItems": 16}),
     ] = ()
-    """What may be spent on models, with all of its API keys together."""
+    """Budgets for models, for all of the tenant's API keys together. Absent: none."""
     wait_seconds: Annotated[
         float, Field(ge=0, le=60), WHOLE_NUMBER, Kubernetes("whole seconds", {"type": "integer"}), ABSENT
     ] = 5.0
-    """How long a request waits that fits once other requests have released what they reserved and did not
-    use; 32 of a tenant wait at a time. 0: it is refused at once. Absent: 5."""
+    """Maximum seconds that a request waits for limits, if it will fit when other requests release unused
+    reservations. At most 32 requests of a tenant wait at a time. 0: it is refused at once. Absent: 5."""
     policy: TenantPolicy | None = None
-    """Where the policy for this tenant differs from `policy`."""
+    """Policy for this tenant, where it differs from `policy`. Absent: as `policy`."""
     policies: Annotated[
         Listed[Annotated[str, POLICY_NAME]],
         ABSENT,
         NOT_EMPTY,
         Kubernetes("the cost of rules over policies depends on their number", {"maxItems": 8}),
     ] = ()
-    """Names from `policies` that its requests ask for, in this order, once the rules have let them pass.
-    Absent: none."""
+    """Names from `policies` that evaluate the tenant's requests, in this order, after the rules have allowed
+    them. Absent: none."""
     payloads: PayloadMode | None = None
-    """Whether its requests and answers are stored. Absent: as `ledger.payloads` says."""
+    """Whether the tenant's requests and responses are stored. Absent: as `ledger.payloads`."""
 
     def as_written(self) -> dict[str, Any]:
         """Return the section as a file or a manifest spells it, without what is not set, so that a plan may
