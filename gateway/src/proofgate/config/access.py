@@ -11,43 +11,45 @@ from proofgate.config.fields import Instant
 
 
 class Key(Section):
-    """An API key, known by its SHA-256."""
+    """An API key, identified by its SHA-256."""
 
     hash: str
-    """64 lower-case hexadecimal digits, as `proofgate hash-key` prints them."""
+    """SHA-256 of the key: 64 lower-case hexadecimal digits, as `proofgate hash-key` prints them."""
     expires_at: Instant | None = None
-    """When it stops to work, RFC 3339; never when it is not set."""
+    """Time at which the key expires, RFC 3339. Absent: it never expires."""
 
 
 class Plan(Terms):
-    """A plan that tenants name, also those that come in shards."""
+    """A plan to which tenants refer, including those in shards."""
 
     name: Name
-    """Letters, digits and `. _ -`, at most 63, unique."""
+    """Unique name: letters, digits and `. _ -`, at most 63."""
     namespace_limits: Quota = Quota()
-    """What the tenants of `tenantShards` share that have this plan and are of one namespace, by their names
-    `<namespace>/<name>`: of all of them together, besides `limits` of each. `tenants` share nothing."""
+    """Limits for all tenants of `tenantShards` that use the plan and are in one namespace, together, in
+    addition to `limits` of each. The namespace is the first part of the name `<namespace>/<name>`. They do
+    not apply to `tenants`."""
 
 
 class TenantShards(Section):
-    """Tenants and keys that come and go without a new configuration, in 32 parts that change one by one."""
+    """Tenants and keys that change without a new configuration, in 32 parts that are updated one by one."""
 
     directory: FilePath
-    """Where `00/keys`, `00/tenants` … `31/tenants` are; what is not there is empty."""
+    """Directory that contains `00/keys`, `00/tenants` … `31/tenants`. A missing file counts as empty."""
 
 
 class Tenant(Terms):
-    """Who is audited and limited; known by the SHA-256 of its API keys, or by a claim of a token."""
+    """A tenant that is authenticated, limited and recorded, identified by the SHA-256 of its API keys or by a
+    claim of a token."""
 
     name: Name
-    """Letters, digits and `. _ -`, at most 63, unique."""
+    """Unique name: letters, digits and `. _ -`, at most 63."""
     plan: str | None = None
-    """The plan that holds for it, in the place of its own models, endpoints, tools, denied betas, limits,
-    budgets, wait, policy, policies and payloads."""
+    """Name of the plan that applies, instead of the tenant's own models, endpoints, tools, denied betas,
+    limits, budgets, wait, policy, policies and payloads."""
     key_hashes: Listed[str] = ()
-    """Keys that never expire."""
+    """SHA-256 of keys that never expire."""
     key_hashes_file: FilePath | None = None
-    """One hash for each line, `<hash>` or `<hash> expires=<RFC 3339>`; `#` begins a comment."""
+    """File with one hash per line, `<hash>` or `<hash> expires=<RFC 3339>`; `#` starts a comment."""
     keys: Listed[Key] = ()
     """Keys that may expire."""
 
@@ -58,14 +60,14 @@ class Tenant(Terms):
 
 
 class Issuer(proofgate_schema.jwt.Issuer):
-    """Who signs JSON Web Tokens that are believed, and where its keys are. One of jwksURL and jwksFile."""
+    """An issuer whose tokens are accepted, with either jwksURL or jwksFile."""
 
     jwks_file: FilePath | None = None
-    """A file with its keys (RFC 7517)."""
+    """File with the issuer's keys (RFC 7517)."""
 
 
 class Jwt(Section):
-    """JSON Web Tokens in the place of API keys."""
+    """JSON Web Tokens instead of API keys."""
 
     issuers: NonEmptyListed[Issuer]
-    """Each `issuer` once."""
+    """Issuers whose tokens are accepted, each `issuer` once."""

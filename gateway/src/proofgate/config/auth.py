@@ -74,52 +74,53 @@ ServiceAccount = Annotated[str, Field(max_length=256, pattern="^[a-z0-9.-]+@[a-z
 
 
 class Auth(Section):
-    """How the gateway authenticates to a provider. Fields of other types than `type` are refused."""
+    """How the gateway authenticates to a provider. Fields that do not belong to `type` are refused."""
 
     type: AuthType
-    """Which credentials there are, and which of the fields below."""
+    """Kind of credentials. It determines which of the fields below are allowed."""
     api_key_file: FilePath | None = None
-    """`APIKey`: the key, one line."""
+    """`APIKey`: file with the API key, one line."""
     access_key_id_file: FilePath | None = None
-    """`AWSStaticKeys`: the id of the access key, one line. Requests are signed (Signature Version 4)."""
+    """`AWSStaticKeys`: file with the access key id, one line. Requests are signed with the key (Signature
+    Version 4)."""
     secret_access_key_file: FilePath | None = None
-    """`AWSStaticKeys`: the secret access key, one line."""
+    """`AWSStaticKeys`: file with the secret access key, one line."""
     session_token_file: FilePath | None = None
-    """`AWSStaticKeys`: the session token, one line; temporary credentials have one."""
+    """`AWSStaticKeys`: file with the session token of temporary credentials, one line. Absent: none."""
     role_arn: Annotated[RoleARN | None, Field(alias="roleARN")] = None
-    """`AWSWebIdentity`: the role that is assumed; without it that of `AWS_ROLE_ARN`."""
+    """`AWSWebIdentity`: ARN of the role to assume. Absent: `AWS_ROLE_ARN`."""
     credentials_url: Annotated[AgentURL | None, Field(alias="credentialsURL")] = None
-    """`AWSPodIdentity`: where the agent listens; without it `AWS_CONTAINER_CREDENTIALS_FULL_URI`, or else
-    that of EKS Pod Identity on every node."""
+    """`AWSPodIdentity`: URL of the agent. Absent: `AWS_CONTAINER_CREDENTIALS_FULL_URI`, otherwise the EKS Pod
+    Identity agent of the node."""
     client_id: Annotated[ClientID | None, Field(alias="clientID")] = None
-    """`AzureWorkloadIdentity`: the client id of the application or managed identity; without it that of
+    """`AzureWorkloadIdentity`: client id of the application or managed identity. Absent:
     `AZURE_CLIENT_ID`."""
     tenant_id: Annotated[TenantID | None, Field(alias="tenantID")] = None
-    """`AzureWorkloadIdentity`: the tenant of Entra ID; without it that of `AZURE_TENANT_ID`."""
+    """`AzureWorkloadIdentity`: id of the Entra ID tenant. Absent: `AZURE_TENANT_ID`."""
     authority_url: Annotated[TokenURL | None, Field(alias="authorityURL")] = None
-    """`AzureWorkloadIdentity`: where Entra ID is; without it `AZURE_AUTHORITY_HOST`, or else
+    """`AzureWorkloadIdentity`: URL of Entra ID. Absent: `AZURE_AUTHORITY_HOST`, otherwise
     https://login.microsoftonline.com."""
     scope: Annotated[str, Field(max_length=512, pattern="^[!-~]+$")] | None = None
-    """`AzureWorkloadIdentity`: what tokens are for; without it
+    """`AzureWorkloadIdentity`: scope of the requested tokens. Absent:
     https://cognitiveservices.azure.com/.default."""
     service_account_key_file: FilePath | None = None
-    """`GCPServiceAccountKey`: the key of a service account, JSON."""
+    """`GCPServiceAccountKey`: file with the JSON key of a service account."""
     audience: Audience | None = None
-    """`GCPWorkloadIdentity`: the provider of the pool, as credential configurations name it:
+    """`GCPWorkloadIdentity`: the provider of the pool, in the form of credential configurations:
     //iam.googleapis.com/projects/NUMBER/locations/global/workloadIdentityPools/POOL/providers/PROVIDER."""
     service_account: ServiceAccount | None = None
-    """`GCPWorkloadIdentity`: the service account that is impersonated; without it the pool's principal has
-    access itself."""
+    """`GCPWorkloadIdentity`: the service account to impersonate. Absent: the pool's principal is used
+    directly."""
     iam_credentials_url: Annotated[TokenURL | None, Field(alias="iamCredentialsURL")] = None
-    """`GCPWorkloadIdentity`: where a service account is impersonated; without it
+    """`GCPWorkloadIdentity`: URL at which the service account is impersonated. Absent:
     https://iamcredentials.googleapis.com."""
     token_file: FilePath | None = None
-    """The token of the ServiceAccount, read again at each renewal. Without it that of
-    `AWS_WEB_IDENTITY_TOKEN_FILE`, `AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE` or `AZURE_FEDERATED_TOKEN_FILE`;
-    `GCPWorkloadIdentity` needs one."""
+    """File with the token of the ServiceAccount, read at each renewal. Absent: the file in
+    `AWS_WEB_IDENTITY_TOKEN_FILE`, `AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE` or `AZURE_FEDERATED_TOKEN_FILE`.
+    Required for `GCPWorkloadIdentity`."""
     sts_url: Annotated[TokenURL | None, Field(alias="stsURL")] = None
-    """`AWSWebIdentity`, `GCPWorkloadIdentity`: where tokens are exchanged; without it AWS's of the provider's
-    region, or https://sts.googleapis.com/v1/token."""
+    """`AWSWebIdentity`, `GCPWorkloadIdentity`: URL at which tokens are exchanged. Absent: AWS STS in the
+    provider's region, or https://sts.googleapis.com/v1/token."""
 
 
 @dataclass(frozen=True)

@@ -40,79 +40,86 @@ from proofgate.config.telemetry import Telemetry
 
 
 class HeldCheckpoints(Section):
-    """Checkpoints that are held where no writer of the ledger's volume can change them.
+    """Checkpoints that are stored where no writer of the ledger's volume can change them.
 
-    What a worker finds at its start must contain the one that is held of its shard, or it does not start.
+    At its start, the worker's ledger must contain the held checkpoint of its shard, or the worker refuses to
+    start.
     """
 
     directory: FilePath
-    """An existing directory that is not the ledger's: one file for each shard, named by its number."""
+    """An existing directory outside the ledger's directory, with one file for each shard, named by its
+    number."""
     kept_by: Literal["Worker", "Operator"] = "Worker"
-    """Who writes them: the worker itself, with each checkpoint, or somebody else; then it only reads."""
+    """Who writes the held checkpoints. Worker: the worker, with each checkpoint. Operator: another process;
+    the worker only reads them."""
 
 
 class Ledger(proofgate_schema.ledger.Ledger):
-    """Where and how records are kept. Every field of it but `shredKeysDirectory`, and of `payloads` the mode
-    and the size of a body, is fixed for the life of a worker."""
+    """How and where records are stored. All fields are fixed for the life of a worker, except
+    `shredKeysDirectory` and, in `payloads`, `mode` and `maxBytes`."""
 
     name: LogOrigin
-    """Name of the signing key and start of every origin: letters, digits and `. _ - /`, at most 128."""
+    """Name of the signing key and prefix of every origin: letters, digits and `. _ - /`, at most 128."""
     directory: FilePath
-    """An existing directory: a volume that is not mounted is noticed."""
+    """An existing directory for the ledger. The worker never creates it, so that a volume that is not mounted
+    is noticed."""
     signing_key_file: FilePath
-    """The signing key, as `proofgate keygen` and `proofgate keys rotate` write it."""
+    """File with the signing key, as `proofgate keygen` and `proofgate keys rotate` write it."""
     segment_bytes: Annotated[int, Field(ge=1 << 20, le=1 << 30)] = 32 << 20
-    """Size of one file of the log, 1 MiB to 1 GiB; one is prepared ahead."""
+    """Bytes of one file of the log, 1 MiB to 1 GiB. The next file is created in advance."""
     held_checkpoints: HeldCheckpoints | None = None
-    """Where checkpoints are held outside the ledger. Without it nothing shows that a volume was set back."""
+    """Location of checkpoints that are held outside the ledger. Absent: a rollback of the volume cannot be
+    detected."""
     shred_keys_directory: FilePath | None = None
-    """The folder of tenants' shred keys, not on the ledger's volume. Each tenant needs one then, and is
-    refused without. It alone may change while a worker runs. Without it salts are stored whole."""
+    """Directory of tenants' shred keys, outside the ledger's volume. A tenant without a key is refused. Can
+    change while a worker runs. Absent: salts are stored unencrypted."""
 
 
 class Admin(Section):
-    """The admin port. Without a token file nobody may drain, reload or profile over HTTP."""
+    """The admin port. Without a token file, drain, reload and profiling are disabled over HTTP."""
 
     listen: Address = "127.0.0.1:9090"
-    """Its address, another one than `listen`. Fixed for the life of a worker."""
+    """Address of the admin port, different from the traffic port. Fixed for the life of a worker."""
     token_file: FilePath | None = None
-    """The token, one line of at least 16 characters."""
+    """File with the admin token: one line of at least 16 characters. Absent: requests that need the token are
+    refused."""
 
 
 class Tls(Section):
-    """TLS towards clients; ALPN offers h2 and http/1.1. Without this section the traffic port is plain."""
+    """TLS for clients; ALPN offers h2 and http/1.1. Without this section the traffic port uses plain HTTP."""
 
     certificate_file: FilePath
-    """The certificate, then its intermediates, PEM."""
+    """The server certificate and its intermediates, PEM."""
     private_key_file: FilePath
-    """Its private key, PEM, not encrypted."""
+    """Private key of the certificate, PEM, not encrypted."""
     min_version: Literal["1.2", "1.3"] = "1.2"
-    """The oldest version of TLS that is spoken."""
+    """Minimum TLS version."""
     client_ca_file: FilePath | None = None
-    """Certificates of authorities, PEM: a client has to show a certificate for clients that one of them has
-    issued. Without it nobody is asked for one."""
+    """CA certificates (PEM) for client certificates. Every client must present a client certificate issued by
+    one of them. Absent: no client certificate is requested."""
     client_names: Annotated[Listed[DnsName], Field(max_length=16)] = ()
-    """Of these DNS names, a client's certificate has to have one. Without any, the authority is enough."""
+    """DNS names, one of which a client's certificate must contain. Empty: any certificate of the CAs is
+    accepted."""
     accept_plain: bool = False
-    """Whether connections without TLS are served as well: for the time in which a load balancer changes
-    over, and only behind `proxyProtocol`."""
+    """Whether connections without TLS are also served, while a load balancer is switched to TLS. Only with
+    `proxyProtocol`."""
 
 
 class Provider(proofgate_schema.providers.Provider):
-    """An upstream that answers for models."""
+    """A provider of models."""
 
     base_url: Annotated[BaseURL, Field(alias="baseURL")]
     auth: Auth | None = None
-    """How the gateway authenticates there. Without it no credentials are sent; types `Bedrock` and `VertexAI`
-    need it."""
+    """How the gateway authenticates to the provider. Absent: without credentials. Required for types
+    `Bedrock` and `VertexAI`."""
     ca_file: FilePath | None = None
-    """Certificates to trust in place of the system's roots, PEM; https only."""
+    """CA certificates (PEM) to trust instead of the system's; https only."""
     client_certificate_file: FilePath | None = None
-    """The certificate that the provider asks its clients for, then its intermediates, PEM; https only."""
+    """Client certificate for the provider, then its intermediates, PEM; https only. Absent: none."""
     client_key_file: FilePath | None = None
-    """Its private key, PEM, not encrypted."""
+    """Private key of the client certificate, PEM, not encrypted."""
     headers: Annotated[Listed[ProviderHeader], Field(max_length=16)] = ()
-    """Header fields of every request to it, such as `OpenAI-Organization`."""
+    """Header fields of every request to the provider, such as `OpenAI-Organization`."""
 
     @model_validator(mode="before")
     @classmethod
@@ -127,49 +134,52 @@ class Provider(proofgate_schema.providers.Provider):
 
 
 class EgressProxy(proofgate_schema.egress.EgressProxy):
-    """A forward proxy through which providers are reached, each connection in a tunnel (CONNECT)."""
+    """A forward proxy for connections to providers, each in a tunnel (CONNECT)."""
 
     username_file: FilePath | None = None
-    """Whom it is shown (`Proxy-Authorization: Basic`), with `passwordFile`."""
+    """File with the user name for the proxy (`Proxy-Authorization: Basic`), together with `passwordFile`."""
     password_file: FilePath | None = None
-    """The password of that user. While one of both cannot be read, what the proxy is for is not sent."""
+    """File with the password of that user. While either file cannot be read, nothing is sent through the
+    proxy."""
     no_proxy: Listed[NoProxyEntry] = ()
-    """What is reached directly: a host name with all below it, `.example.com` for those below alone, an
-    address or a range of addresses for URLs that have an address, each with `:PORT` for one port, or `*`.
-    Loopback, link-local addresses and the metadata services of clouds always are."""
+    """Destinations that bypass the proxy: a host name with its subdomains, `.example.com` for the subdomains
+    only, an address or address range for URLs with an IP address, each optionally with `:PORT`, or `*`.
+    Loopback, link-local addresses and metadata services of clouds always bypass it."""
 
 
 class Egress(proofgate_schema.egress.Egress):
-    """Where connections to providers may lead. Without this section, everywhere but to addresses that are no
-    provider's: link-local ones and others at which clouds keep a machine's metadata, multicast."""
+    """Addresses to which workers may connect to reach providers. Without this section: all addresses except
+    link-local ones, other metadata addresses of clouds, and multicast."""
 
     proxy: EgressProxy | None = None
-    """A forward proxy for providers, for the token endpoints of their `auth` and for `jwksURL`."""
+    """Forward proxy for providers, for the token endpoints of their `auth`, and for `jwksURL`. Absent:
+    workers connect directly."""
 
 
 class Profiling(Section):
-    """What is measured beyond the metrics that are always on."""
+    """Measurements in addition to the metrics that are always on."""
 
     stages: bool = False
-    """A histogram for every stage of the hot path; also `PROOFGATE_PROFILE_STAGES` and the admin port."""
+    """Whether each stage of the hot path has a histogram; also set by `PROOFGATE_PROFILE_STAGES` and at the
+    admin port."""
 
 
 class ProxyProtocol(Section):
-    """Every connection begins with a PROXY v2 header, as from the load balancer. Without this section clients
-    connect themselves. Whether there is one is fixed for the life of a worker."""
+    """Every connection starts with a PROXY v2 header from the load balancer. Without this section, clients
+    connect directly. The presence of this section is fixed for the life of a worker."""
 
     routing_key_file: FilePath
-    """The routing key, one line of at least 16 characters. The header's unique id (TLV 0x05) is
-    `<routing key>:<tenant>`, or `<routing key>:*` for a connection that any tenant may use; of what comes
-    without the key, no request is served."""
+    """File with the routing key: one line of at least 16 characters. The header's unique id (TLV 0x05) is
+    `<routing key>:<tenant>`, or `<routing key>:*` for a connection that any tenant may use. Requests on
+    connections without the key are refused."""
 
 
 class Settings(Section):
-    """The configuration file as written, before the files it names are read."""
+    """The configuration file as written, before the files that it refers to are read."""
 
     ledger: Ledger
     listen: Address = "0.0.0.0:8080"
-    """The traffic port. Fixed for the life of a worker."""
+    """Address of the traffic port. Fixed for the life of a worker."""
     proxy_protocol: ProxyProtocol | None = None
     admin: Admin = Admin()
     tls: Tls | None = None
@@ -179,8 +189,8 @@ class Settings(Section):
     models: NonEmptyListed[Model]
     prices: Listed[Price] = ()
     default_prices: bool = False
-    """Whether the prices that come with the gateway hold where `prices` say nothing. They are dated, and as
-    old as the gateway: `proofgate prices` lists what holds."""
+    """Whether the gateway's built-in prices apply if `prices` contains no match. They are dated, and as old
+    as the gateway: `proofgate prices` lists the prices in use."""
     plans: Listed[Plan] = ()
     tenants: Listed[Tenant] = ()
     tenant_shards: TenantShards | None = None

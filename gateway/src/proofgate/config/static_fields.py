@@ -10,4 +10,4 @@ class ProviderHeader(proofgate_schema.static_fields.ProviderHeader):
     """A header field of every request to a provider."""
 
     value_file: FilePath | None = None
-    """Its value, one line, where it is a secret; in the place of `value`."""
+    """File with the value, one line, if it is a secret; instead of `value`."""

@@ -16,17 +16,18 @@ from proofgate.config.problems import Findings, report_duplicates
 
 
 class TelemetryHeader(ExportHeader):
-    """A header field that goes with each export, such as a token of the collector's."""
+    """A header field that is sent with each export, such as a token for the collector."""
 
     value_file: FilePath
-    """Its value, one line of at most 4096 characters; read for each export, so it can be renewed."""
+    """File with the value, one line of at most 4096 characters. It is read for each export, so the value can
+    be renewed."""
 
 
 class Telemetry(proofgate_schema.telemetry.Telemetry):
-    """The access log, and what is exported by OpenTelemetry."""
+    """The access log, and telemetry export by OpenTelemetry."""
 
     headers: Annotated[Listed[TelemetryHeader], Field(max_length=8)] = ()
-    """Header fields for the collector; https only, or http on loopback."""
+    """Header fields that are sent to the collector; https only, or http on loopback."""
 
 
 def check_telemetry(telemetry: Telemetry, findings: Findings) -> None:
