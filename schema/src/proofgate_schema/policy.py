@@ -108,8 +108,8 @@ class Rule(Section):
     target: Target = "Both"
     """What the rule inspects. Request: prompts. Response: responses. Both: prompts and responses."""
     view: View = "Folded"
-    """The form of the text to which the regex is applied. Text: the original text. Folded: NFKC, in lower
-    case, look-alikes as ASCII, white space as one blank, words without markup in them."""
+    """The form of the text to which the regex is applied. Text: the original text. Folded: the text in NFKC
+    and lower case, with look-alikes as ASCII, white space as one blank, and markup within words removed."""
     literals: Annotated[
         Listed[LowerCaseText],
         Kubernetes("a rule checks whether any exist", {"default": None, "minItems": 1, "maxItems": 32}),
@@ -123,7 +123,7 @@ class Rule(Section):
     check: Check | None = None
     """An additional check that the matched text must pass. Absent: none."""
     score: Annotated[int, Field(ge=0, le=1000)] = 100
-    """Points that a match adds to the score of its message, once."""
+    """Points that the rule adds to a message's score if it matches. Several matches count once."""
     action: Action = "Block"
     """What a match does. Block: the exchange is denied. Redact: the matched text is replaced. Mask: in a
     request, the matched text is replaced by a placeholder, and restored in the response; a response is not
@@ -144,10 +144,10 @@ RuleWithSomething = Annotated[
 
 
 class ActionOverride(Section):
-    """What some rules do instead of what they do by themselves.
+    """A different action for some rules.
 
-    Of several entries for one rule, one that names the rule goes before one that names its pack, then one
-    with scopes before one without, then the later one.
+    If several entries match a rule, the most specific one applies: one that names the rule before one that
+    names its pack, then one with scopes before one without, then the later one.
     """
 
     packs: Annotated[Listed[Pack], SET, _at_most(len(PACKS), "each once")] = ()

@@ -145,42 +145,46 @@ class LongPromptPrice(Section):
     prompt_tokens: Tokens
     """Prompt tokens above which these prices apply, cached tokens included."""
     input: DollarsPerMillion
-    """Price of prompt tokens."""
+    """Dollars per million prompt tokens."""
     cached_input: DollarsPerMillion | None = None
-    """Price of prompt tokens read from a cache. Absent: as input."""
+    """Dollars per million prompt tokens read from a cache. Absent: as input."""
     cache_write: DollarsPerMillion | None = None
-    """Price of prompt tokens written to a cache. Absent: as input, but at least the price for shorter
-    prompts."""
+    """Dollars per million prompt tokens written to a cache. Absent: as input, but at least the price for
+    shorter prompts."""
     cache_write_1h: DollarsPerMillion | None = Field(None, alias="cacheWrite1h")
-    """Price of prompt tokens written to a cache that keeps them for longer than five minutes. Absent: twice
-    input or cacheWrite, whichever is more, but at least the price for shorter prompts."""
+    """Dollars per million prompt tokens written to a cache that keeps them for longer than five minutes.
+    Absent: twice input or cacheWrite, whichever is more, but at least the price for shorter prompts."""
     audio_input: DollarsPerMillion | None = None
-    """Price of audio tokens in prompts. Absent: as input, but at least the price for shorter prompts."""
+    """Dollars per million audio tokens in prompts. Absent: as input, but at least the price for shorter
+    prompts."""
     output: DollarsPerMillion
-    """Price of response tokens, reasoning included."""
+    """Dollars per million response tokens, reasoning included."""
     audio_output: DollarsPerMillion | None = None
-    """Price of audio tokens in responses. Absent: as output, but at least the price for shorter prompts."""
+    """Dollars per million audio tokens in responses. Absent: as output, but at least the price for shorter
+    prompts."""
 
 
 class TierPrice(Section):
     """Prices of a service tier."""
 
     input: DollarsPerMillion
-    """Price of prompt tokens."""
+    """Dollars per million prompt tokens."""
     cached_input: DollarsPerMillion | None = None
-    """Price of prompt tokens read from a cache. Absent: as input."""
+    """Dollars per million prompt tokens read from a cache. Absent: as input."""
     cache_write: DollarsPerMillion | None = None
-    """Price of prompt tokens written to a cache. Absent: as input, but at least the price in the standard
-    tier."""
+    """Dollars per million prompt tokens written to a cache. Absent: as input, but at least the price in the
+    standard tier."""
     cache_write_1h: DollarsPerMillion | None = Field(None, alias="cacheWrite1h")
-    """Price of prompt tokens written to a cache that keeps them for longer than five minutes. Absent: twice
-    input or cacheWrite, whichever is more, but at least the price in the standard tier."""
+    """Dollars per million prompt tokens written to a cache that keeps them for longer than five minutes.
+    Absent: twice input or cacheWrite, whichever is more, but at least the price in the standard tier."""
     audio_input: DollarsPerMillion | None = None
-    """Price of audio tokens in prompts. Absent: as input, but at least the price in the standard tier."""
+    """Dollars per million audio tokens in prompts. Absent: as input, but at least the price in the standard
+    tier."""
     output: DollarsPerMillion
-    """Price of response tokens, reasoning included."""
+    """Dollars per million response tokens, reasoning included."""
     audio_output: DollarsPerMillion | None = None
-    """Price of audio tokens in responses. Absent: as output, but at least the price in the standard tier."""
+    """Dollars per million audio tokens in responses. Absent: as output, but at least the price in the
+    standard tier."""
     above: Annotated[Listed[LongPromptPrice], Field(max_length=4), _FEW] = ()
     """Prices for long prompts, by ascending promptTokens. Absent: at least the prices in the standard
     tier."""
@@ -198,20 +202,20 @@ class Price(Section):
     currency: Literal["USD"] = "USD"
     """Currency of the price. Only USD is supported."""
     input: DollarsPerMillion
-    """Price of prompt tokens."""
+    """Dollars per million prompt tokens."""
     cached_input: DollarsPerMillion | None = None
-    """Price of prompt tokens read from a cache. Absent: as input."""
+    """Dollars per million prompt tokens read from a cache. Absent: as input."""
     cache_write: DollarsPerMillion | None = None
-    """Price of prompt tokens written to a cache. Absent: as input."""
+    """Dollars per million prompt tokens written to a cache. Absent: as input."""
     cache_write_1h: DollarsPerMillion | None = Field(None, alias="cacheWrite1h")
-    """Price of prompt tokens written to a cache that keeps them for longer than five minutes. Absent: twice
-    input or cacheWrite, whichever is more."""
+    """Dollars per million prompt tokens written to a cache that keeps them for longer than five minutes.
+    Absent: twice input or cacheWrite, whichever is more."""
     audio_input: DollarsPerMillion | None = None
-    """Price of audio tokens in prompts. Absent: as input."""
+    """Dollars per million audio tokens in prompts. Absent: as input."""
     output: DollarsPerMillion
-    """Price of response tokens, reasoning included."""
+    """Dollars per million response tokens, reasoning included."""
     audio_output: DollarsPerMillion | None = None
-    """Price of audio tokens in responses. Absent: as output."""
+    """Dollars per million audio tokens in responses. Absent: as output."""
     per_request: DollarsPerRequest | None = None
     """Dollars for each answered request, in addition to its tokens. Absent: nothing."""
     tools: Annotated[

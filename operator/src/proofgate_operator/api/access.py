@@ -35,19 +35,18 @@ LIMITS = tuple(field.alias for field in Quota.model_fields.values())
 
 
 class ApiKey(Section):
-    """One API key: an entry of a Secret, or its digest where the key itself shall not be in the cluster."""
+    """One API key: an entry of a Secret, or only its digest if the key must not be in the cluster."""
 
     name: ResourceName
-    """Name of the key among the tenant's, for people: it never stands in a request."""
+    """Name of the key, unique among the tenant's keys. Requests do not contain it."""
     secret_ref: SecretKeyRef | None = None
-    """Entry of a Secret that holds the key in clear: one line without a line end, of 20 characters or more
-    that a bearer token can have (RFC 6750). Only its digest leaves the Secret."""
+    """Entry of a Secret that contains the key in clear text: one line without a line end, at least 20
+    characters that a bearer token may contain (RFC 6750). Only its digest is copied from the Secret."""
     sha256: Annotated[str | None, Field(min_length=64, max_length=64, pattern=_SHA256)] = None
-    """The key's SHA-256 in lower-case hexadecimal, in the place of secretRef: `proofgate hash-key` prints
-    it."""
+    """SHA-256 of the key in lower-case hexadecimal, instead of secretRef. `proofgate hash-key` prints it."""
     not_after: Time | None = None
-    """When the key stops to work (RFC 3339, for example 2026-12-31T00:00:00Z): workers refuse it with 401
-    from then on. Absent: never."""
+    """Time at which the key expires (RFC 3339, for example 2026-12-31T00:00:00Z). From then on workers refuse
+    it with 401. Absent: it never expires."""
 
 
 ApiKeys = Annotated[
@@ -70,31 +69,32 @@ ApiKeys = Annotated[
 
 
 class PlanNamespaces(Section):
-    """Namespaces whose GatewayTenants may take a plan: those that are named, and those with the labels."""
+    """Namespaces whose GatewayTenants may use a plan: those in names, and those that selector matches."""
 
     names: Annotated[tuple[ResourceName, ...] | None, Field(min_length=1, max_length=16)] = None
-    """Names of namespaces; for more of them there are labels."""
+    """Names of namespaces, at most 16. For more, use selector."""
     selector: LabelSelector | None = None
-    """Labels of namespaces, which only an operator that serves the whole cluster may read."""
+    """Labels of namespaces. Only an operator that serves the whole cluster can read them."""
 
 
 class PlanShare(Section):
-    """What the GatewayTenants of one namespace may have of a plan."""
+    """Part of a plan that is available to all GatewayTenants of one namespace together."""
 
     tenants: Annotated[int | None, Field(ge=1, le=10_000)] = None
-    """How many may take the plan. Each has the plan's limits for itself. Of more, the oldest have it. Absent:
-    as many as the namespace makes."""
+    """Maximum number of GatewayTenants that may use the plan, the oldest first. Each has the plan's limits
+    for itself. Absent: unlimited."""
     limits: Quota | None = None
-    """What all of them may use together, besides the plan's limits for each. Exact while all of their
-    connections reach one worker: they are sent to the same one, as a single tenant's are; see
-    spec.loadBalancer.affinity. What one that is gone, or has another plan by now, has used still counts."""
+    """Limits for all GatewayTenants of the namespace together, in addition to the plan's limits for each.
+    They are exact while all of their connections reach one worker; these tenants are assigned to the same
+    one, like a single tenant (see spec.loadBalancer.affinity). Usage of a tenant that was deleted, or that
+    changed its plan, still counts."""
 
 
 class Plan(Terms):
-    """Terms that tenants share by name."""
+    """Limits and permissions that tenants share by name."""
 
     name: ResourceName
-    """Name that tenants refer to."""
+    """Name to which tenants refer."""
     allowed_namespaces: Annotated[
         PlanNamespaces | None,
         Field(
@@ -106,8 +106,8 @@ class Plan(Terms):
             )
         ),
     ] = None
-    """Namespaces whose GatewayTenants may take the plan, of those that spec.allowedTenants lets attach.
-    Absent: every one of them. It does not concern spec.tenants."""
+    """Namespaces whose GatewayTenants may use the plan, among those that spec.allowedTenants allows to
+    attach. Absent: all of these. It does not apply to spec.tenants."""
     per_namespace: Annotated[
         PlanShare | None,
         Field(
@@ -121,8 +121,8 @@ class Plan(Terms):
             )
         ),
     ] = None
-    """What the GatewayTenants of one namespace may have of the plan. Absent: as many as the namespace makes
-    may take it, each with all of its limits."""
+    """Part of the plan that is available to the GatewayTenants of one namespace. Absent: any number of them
+    may use the plan, each with all of its limits."""
 
     @property
     def shared_limits(self) -> Quota | None:
@@ -135,20 +135,20 @@ PLAN_ATTACHMENT = frozenset({"allowedNamespaces", "perNamespace"})
 
 
 class Tenant(Terms):
-    """Who is authenticated and audited."""
+    """A tenant, for which requests are authenticated, limited and recorded."""
 
     name: ResourceName
-    """Name of the tenant, as it stands in the ledger and in the claim of a token."""
+    """Name of the tenant in the ledger and in the claim of a token."""
     api_keys: ApiKeys | None = None
-    """The tenant's API keys. It may be absent when spec.jwt is set: the tenant then has tokens only. An empty
-    list locks out whoever has no token."""
+    """API keys of the tenant. Can be absent if spec.jwt is set: the tenant then uses tokens only. An empty
+    list locks out every client without a token."""
     plan: ResourceName | None = None
-    """What the tenant may use and how much: a name from spec.plans, in the place of its own models,
-    endpoints, hostedTools, guardedTools, deniedBetas, limits, keyLimits, modelBudgets, waitSeconds, policy,
-    policies and payloads."""
+    """Name of the tenant's plan, from spec.plans. It replaces the tenant's own models, endpoints,
+    hostedTools, guardedTools, deniedBetas, limits, keyLimits, modelBudgets, waitSeconds, policy, policies and
+    payloads."""
     placement: Annotated[int | None, Field(ge=0, le=63)] = None
-    """Number of the worker that serves the tenant, for tenants whose load would unbalance the others'. It
-    counts while spec.replicas is greater than it. Absent: a hash of the name decides."""
+    """Number of the worker that serves the tenant, for a tenant whose load would unbalance the workers. Used
+    only if it is less than spec.replicas. Absent: a hash of the name decides."""
 
 
 TenantOfTheGateway = Annotated[
@@ -178,14 +178,14 @@ class AllowedNamespaces(Section):
     """Namespaces whose GatewayTenants may attach."""
 
     from_: Annotated[NamespacesFrom, Field(alias="from")] = NamespacesFrom.SAME
-    """Same: the gateway's own. All: every one that the operator serves. Selector: those with the labels of
-    `selector`, which only an operator that serves the whole cluster may read."""
+    """Same: the gateway's own namespace. All: every namespace that the operator serves. Selector: namespaces
+    with the labels in `selector`, which only an operator that serves the whole cluster can read."""
     selector: LabelSelector | None = None
-    """Labels of namespaces."""
+    """Labels of namespaces, if from is Selector."""
 
 
 class AllowedTenants(Section):
-    """Which GatewayTenants may attach, as in the Gateway API's allowedRoutes."""
+    """GatewayTenants that may attach, as in the Gateway API's allowedRoutes."""
 
     namespaces: Annotated[
         AllowedNamespaces,
@@ -200,19 +200,19 @@ class AllowedTenants(Section):
             )
         ),
     ] = AllowedNamespaces()
-    """By their namespaces."""
+    """Namespaces of the GatewayTenants that may attach."""
 
 
 class Issuer(proofgate_schema.jwt.Issuer):
-    """Who signs tokens that are believed, and where its keys are."""
+    """An issuer whose tokens are accepted, and the location of its keys."""
 
     jwks_url: Annotated[KeySetURL, Field(alias="jwksURL")]
 
 
 class Jwt(Section):
-    """JSON Web Tokens in the place of API keys."""
+    """JSON Web Tokens instead of API keys."""
 
     issuers: Annotated[
         tuple[Issuer, ...], Field(min_length=1, max_length=8, json_schema_extra=keyed_by("issuer"))
     ]
-    """Who signs tokens that are believed."""
+    """Issuers whose tokens are accepted."""

@@ -24,19 +24,20 @@ class StateAccessMode(StrEnum):
 
 
 class AuditorStorage(Section):
-    """Where an auditor, or a retention job, has its state: a volume that no worker mounts."""
+    """The volume for the state of the auditor or of the retention job. No worker mounts it."""
 
     size: Quantity = "1Gi"
-    """Size of the claim. It may grow where the storage class allows expansion, and never shrinks."""
+    """Size of the claim. It can grow if the storage class allows expansion, and cannot shrink."""
     storage_class_name: Annotated[
         str | None, Field(max_length=253, pattern=r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$")
     ] = None
     """Storage class of the claim. Absent: the cluster's default. Immutable."""
     access_mode: StateAccessMode = StateAccessMode.READ_WRITE_ONCE
-    """ReadWriteOncePod: where the storage class offers it, the cluster too lets one pod alone mount the
-    state. Immutable."""
+    """Access mode of the claim. ReadWriteOncePod: the cluster also ensures that only one pod mounts it, if
+    the storage class supports that. Immutable."""
     existing_claim: ObjectName | None = None
-    """Use this claim instead of making one; the operator never changes or deletes it."""
+    """Name of an existing claim to use. The operator never changes or deletes it. Absent: the operator
+    creates one."""
 
 
 #: `name+hash+base64`.
@@ -69,33 +70,35 @@ def storage_rules(place: str) -> tuple[dict[str, Any], ...]:
 
 
 class Auditor(Section):
-    """An auditor of the ledger: it reads the volume, verifies it for ever, and signs a log of all heads."""
+    """An auditor of the ledger: it reads the volume, verifies it continuously, and signs a log of all tree
+    heads."""
 
     enabled: bool = True
-    """False: there is none. Its state and what is held of it stay, and it goes on with them when it is
-    enabled again."""
+    """False: the auditor does not run. Its state and its checkpoints are kept, and it continues from them
+    when it is enabled again."""
     signing_key_secret_ref: SigningKeyRef
-    """Entry of a Secret with the auditor's own key, as `proofgate keygen` writes it. Its name is that of the
-    log of heads, and may be neither the ledger's nor above or below it. Another key of the same name is
-    refused; one of another name begins another log of heads, which needs another state."""
+    """Entry of a Secret with the auditor's signing key, as `proofgate keygen` writes it. The key's name is
+    the name of the auditor's log, and must not be the ledger's name, or above or below it. A different key
+    with the same name is refused. A key with another name starts another log, which needs a new storage."""
     storage: Annotated[
         AuditorStorage, Field(json_schema_extra=rules(*storage_rules("spec.auditor.storage")))
     ] = AuditorStorage()
-    """Where it keeps its state."""
+    """Volume for the auditor's state."""
     keeping_key: Annotated[str | None, Field(max_length=512, pattern=_VERIFYING_KEY)] = None
-    """The verifying key of whoever may remove logs: one under a tombstone by it is told as removed, and is no
-    finding. It is neither the ledger's nor the auditor's. Set it before the first removal. With spec.keeping
-    it need not be set; if it is, it has to be the retention key."""
+    """Verifying key of the retention key, whose tombstones explain removed logs: such logs are reported as
+    removed, without a finding. It must differ from the keys of the ledger and the auditor. Set it before the
+    first removal. With spec.keeping it is optional, and must be that retention key."""
     beat_seconds: Annotated[int, Field(ge=1, le=3600)] = 10
-    """Seconds between two heads of a log that goes on."""
+    """Seconds between two tree heads of the same growing log that the auditor records."""
     second_look_seconds: Annotated[int, Field(ge=1, le=3600)] = 5
-    """After which what looks wrong is looked at again before it is a finding: more than the network file
-    system keeps old attributes for, so 60 where acregmax and acdirmax have their defaults."""
+    """Seconds after which a suspected problem is checked again before it is reported as a finding. Set it
+    higher than the attribute cache of the network file system, for example 60 for NFS with the default
+    acregmax and acdirmax."""
     stall_seconds: Annotated[int, Field(ge=1, le=86_400)] = 30
-    """Until records that wait for a checkpoint are a finding. At least twice
+    """Seconds that records may wait for a checkpoint before this is a finding. At least twice
     `ledger.checkpointIntervalSeconds`."""
     scrub_mebibytes: Annotated[int, Field(ge=0, le=4096)] = 8
-    """Of old records, how many are verified again in each second. 0: none are."""
+    """Mebibytes of old records that are verified again per second. 0: none."""
     cpu: Annotated[
         Cores,
         Field(
@@ -109,7 +112,7 @@ class Auditor(Section):
             )
         ),
     ] = "500m"
-    """Cores of the auditor; request and limit are equal. One core is what it can use."""
+    """CPU cores of the auditor, for both request and limit. It can use at most one core."""
     memory: Annotated[
         Quantity,
         Field(
@@ -121,30 +124,31 @@ class Auditor(Section):
             )
         ),
     ] = "256Mi"
-    """Memory of the auditor; request and limit are equal. A log takes about three kilobytes."""
+    """Memory of the auditor, for both request and limit. A log takes about three kilobytes."""
     allow_from: Annotated[
         tuple[Annotated[Peer, Field(json_schema_extra=rules(peer_rule("spec.auditor.allowFrom")))], ...]
         | None,
         Field(min_length=1, max_length=32),
     ] = None
-    """Who may read its port besides those who may read metrics, in a network policy: whoever keeps its
-    checkpoints elsewhere. Absent: nobody."""
+    """Peers that the network policy allows to reach the auditor's port, in addition to those that may read
+    metrics: for example, clients that store its checkpoints elsewhere. Absent: none."""
     witnesses: Annotated[Witnesses | None, Field(json_schema_extra=rules(*WITNESS_RULES))] = None
-    """Who has to cosign its log of heads before it is published. Absent: nobody, and it calls nobody."""
+    """Witnesses that must cosign the auditor's log before it is published. Absent: none, and the auditor
+    contacts no witness."""
     index: Index | None = None
-    """An index of exchanges for readers with keys of their own. Absent: none."""
+    """An index of exchanges for readers with their own keys. Absent: none."""
     mirrors: Annotated[
         tuple[Annotated[Mirror, Field(json_schema_extra=rules(*MIRROR_RULES))], ...],
         Field(max_length=4, json_schema_extra=keyed_by("bucket")),
     ] = ()
-    """Where it copies to what it has verified, under object lock. Absent: nowhere."""
+    """Buckets to which the auditor copies what it has verified, under object lock. Absent: none."""
     siem: Annotated[
         tuple[Annotated[Sink, Field(json_schema_extra=rules(*SINK_RULES))], ...],
         Field(max_length=4, json_schema_extra=keyed_by("url")),
     ] = ()
-    """Who gets every exchange that it has verified. Absent: nobody."""
+    """Sinks to which the auditor sends every exchange that it has verified. Absent: none."""
     pod_template: PodTemplate | None = None
-    """Additions to the auditor's pod: where it may run, for example."""
+    """Additions to the auditor's pod, such as a node selector."""
 
     @property
     def wanted_index(self) -> Index | None:

@@ -35,7 +35,7 @@ GoogleAccount = Annotated[str, Field(max_length=256, pattern=r"^[a-z0-9.-]+@[a-z
 
 
 class Auth(Section):
-    """How workers authenticate to an upstream."""
+    """How workers authenticate to a provider."""
 
     type: Literal[
         "APIKey",
@@ -47,55 +47,60 @@ class Auth(Section):
         "GCPWorkloadIdentity",
         "GCPMetadataServer",
     ]
-    """APIKey, AWSStaticKeys and GCPServiceAccountKey: what Secrets hold. AWSWebIdentity: a role of AWS by the
-    workers' ServiceAccount (IRSA). AWSPodIdentity: the role that EKS associates with it.
-    AzureWorkloadIdentity: an identity of Entra ID with a federated credential for it. GCPWorkloadIdentity: a
-    principal of a workload identity pool of Google Cloud. GCPMetadataServer: what GKE knows of it."""
+    """Kind of credentials. APIKey, AWSStaticKeys and GCPServiceAccountKey: credentials from Secrets.
+    AWSWebIdentity: an AWS role for the workers' ServiceAccount (IRSA). AWSPodIdentity: the role that EKS
+    associates with the ServiceAccount. AzureWorkloadIdentity: an Entra ID identity with a federated
+    credential for the ServiceAccount. GCPWorkloadIdentity: a principal of a Google Cloud workload identity
+    pool. GCPMetadataServer: the identity that GKE's metadata server provides for the ServiceAccount."""
     api_key_secret_ref: SecretKeyRef | None = None
-    """APIKey: the upstream's API key, one line of printable ASCII without spaces. Mounted into the workers,
-    never copied; another key in the entry is used within seconds, another entry rolls the workers."""
+    """APIKey: the provider's API key, one line of printable ASCII without spaces. Mounted into the workers,
+    never copied. A new key in the entry is used within seconds; a reference to another entry rolls the
+    workers."""
     access_key_id_secret_ref: SecretKeyRef | None = None
-    """AWSStaticKeys: the id of the access key, one line. Requests are signed with it (Signature Version 4).
-    Entries of one Secret change together; mounted, and used when they change, as an API key is."""
+    """AWSStaticKeys: the access key id, one line. Requests are signed with the key (Signature Version 4).
+    Entries of one Secret change together. They are mounted like an API key, and changes are used within
+    seconds."""
     secret_access_key_secret_ref: SecretKeyRef | None = None
     """AWSStaticKeys: the secret access key, one line."""
     session_token_secret_ref: SecretKeyRef | None = None
-    """AWSStaticKeys: the session token of temporary credentials, one line. Whatever renews them writes the
-    Secret anew."""
+    """AWSStaticKeys: the session token of temporary credentials, one line. Whatever renews the credentials
+    must update the Secret."""
     role_arn: Annotated[RoleARN | None, Field(alias="roleARN")] = None
-    """AWSWebIdentity: the role. Workers mount a token of their ServiceAccount for sts.amazonaws.com. Absent:
-    the annotation eks.amazonaws.com/role-arn of the ServiceAccount names it, and EKS's webhook mounts the
-    token."""
+    """AWSWebIdentity: ARN of the role. Workers mount a token of their ServiceAccount for sts.amazonaws.com.
+    Absent: the ServiceAccount's annotation eks.amazonaws.com/role-arn names the role, and EKS's webhook
+    mounts the token."""
     credentials_url: Annotated[AgentURL | None, Field(alias="credentialsURL")] = None
-    """AWSPodIdentity: where the agent of EKS Pod Identity listens. Absent: what EKS's webhook sets, or else
+    """AWSPodIdentity: URL of the EKS Pod Identity agent. Absent: the URL that EKS's webhook sets, otherwise
     http://169.254.170.23/v1/credentials."""
     client_id: Annotated[ClientID | None, Field(alias="clientID")] = None
-    """AzureWorkloadIdentity: the client id of the application or managed identity, together with tenantID.
-    Workers mount a token of their ServiceAccount for api://AzureADTokenExchange. Absent: the annotation
-    azure.workload.identity/client-id of the ServiceAccount says it, and Azure's webhook mounts the token."""
+    """AzureWorkloadIdentity: client id of the application or managed identity, together with tenantID.
+    Workers mount a token of their ServiceAccount for api://AzureADTokenExchange. Absent: the ServiceAccount's
+    annotation azure.workload.identity/client-id names it, and Azure's webhook mounts the token."""
     tenant_id: Annotated[TenantID | None, Field(alias="tenantID")] = None
-    """AzureWorkloadIdentity: the tenant of Entra ID."""
+    """AzureWorkloadIdentity: id of the Entra ID tenant."""
     authority_url: Annotated[TokenURL | None, Field(alias="authorityURL")] = None
-    """AzureWorkloadIdentity: where Entra ID is. Absent: what Azure's webhook sets, or else
+    """AzureWorkloadIdentity: URL of Entra ID. Absent: the URL that Azure's webhook sets, otherwise
     https://login.microsoftonline.com."""
     scope: Scope | None = None
-    """AzureWorkloadIdentity: what tokens are for. Absent: https://cognitiveservices.azure.com/.default."""
+    """AzureWorkloadIdentity: scope of the requested tokens. Absent:
+    https://cognitiveservices.azure.com/.default."""
     service_account_key_secret_ref: SecretKeyRef | None = None
-    """GCPServiceAccountKey: the key of a service account of Google Cloud, JSON. Mounted, and used when it
-    changes, as an API key is."""
+    """GCPServiceAccountKey: the JSON key of a Google Cloud service account. It is mounted like an API key,
+    and changes are used within seconds."""
     audience: Audience | None = None
     """GCPWorkloadIdentity: the provider of the pool,
     //iam.googleapis.com/projects/NUMBER/locations/global/workloadIdentityPools/POOL/providers/PROVIDER.
-    Workers mount a token of their ServiceAccount for https: and the same, the audience that a provider of
-    Google's allows unless it is told another."""
+    Workers mount a token of their ServiceAccount whose audience is this with the prefix https:, the default
+    that Google's workload identity providers allow."""
     service_account: GoogleAccount | None = None
-    """GCPWorkloadIdentity: the service account of Google Cloud that is impersonated. Absent: the pool's
-    principal has access itself."""
+    """GCPWorkloadIdentity: the Google Cloud service account to impersonate. Absent: the pool's principal is
+    used directly."""
     iam_credentials_url: Annotated[TokenURL | None, Field(alias="iamCredentialsURL")] = None
-    """GCPWorkloadIdentity: where it is impersonated. Absent: https://iamcredentials.googleapis.com."""
+    """GCPWorkloadIdentity: URL at which the service account is impersonated. Absent:
+    https://iamcredentials.googleapis.com."""
     sts_url: Annotated[TokenURL | None, Field(alias="stsURL")] = None
-    """AWSWebIdentity, GCPWorkloadIdentity: where tokens are exchanged, for example at a VPC endpoint. Absent:
-    AWS's of the provider's region, or https://sts.googleapis.com/v1/token."""
+    """AWSWebIdentity, GCPWorkloadIdentity: URL at which tokens are exchanged, for example at a VPC endpoint.
+    Absent: AWS STS in the provider's region, or https://sts.googleapis.com/v1/token."""
 
     def secrets(self) -> Iterator[tuple[str, str, SecretKeyRef]]:
         """Return each entry of a Secret that it needs: its field, its file in workers, and where it is."""
@@ -137,7 +142,7 @@ _FILES = {
 
 @dataclass(frozen=True)
 class _Kind:
-    """Which fields a type has, and which providers it is for."""
+    """The fields of a type, and the types of providers that accept it."""
 
     providers: tuple[str, ...]
     needs: tuple[str, ...] = ()

@@ -98,7 +98,8 @@ def shard_schema() -> dict[str, Any]:
             "phase": {
                 "type": "string",
                 "enum": ["Pending", "Starting", "Ready", "Retiring", "Leaving", "Failed"],
-                "description": "Retiring can be cancelled; a worker that is Leaving drains and seals.",
+                "description": "Phase of the worker. Retiring: it can still be cancelled. Leaving: the "
+                "worker drains and seals its log.",
             },
             "retiringSince": {
                 "type": "string",
@@ -113,7 +114,7 @@ def shard_schema() -> dict[str, Any]:
             "message": {
                 "type": "string",
                 "maxLength": 1024,
-                "description": "Why it is not Ready.",
+                "description": "Reason why the worker is not ready.",
             },
         },
     }
@@ -183,7 +184,7 @@ def auditor_schema() -> dict[str, Any]:
             "lastPollTime": {**time, "description": "When it last polled the ledger."},
             "lagSeconds": {
                 **number,
-                "description": "Since when the oldest signed checkpoint has waited to be verified.",
+                "description": "Seconds for which the oldest signed checkpoint has waited to be verified.",
             },
             "findings": {
                 "type": "array",
@@ -215,7 +216,7 @@ def auditor_schema() -> dict[str, Any]:
                 "properties": {
                     "recordsBehind": {
                         **number,
-                        "description": "Records that it has accepted and that are not in the index yet.",
+                        "description": "Number of accepted records that are not in the index yet.",
                     },
                     "problem": {
                         "type": "string",
@@ -250,27 +251,28 @@ def keeping_schema() -> dict[str, Any]:
         "description": "What the retention job's last run reported. Condition Kept sums it up.",
         "properties": {
             "retentionKeyName": {**text, "description": "Name of the retention key."},
-            "verifyingKey": {**text, "description": "Public key that verifies what it signed: for fsck."},
+            "verifyingKey": {**text, "description": "Public key that verifies its signatures, for fsck."},
             "lastRunTime": {**time, "description": "Start of the last run that has ended."},
-            "lastSuccessTime": {**time, "description": "Start of the last run that did everything."},
+            "lastSuccessTime": {**time, "description": "Start of the last run that completed."},
             "result": {"type": "string", "maxLength": 64, "description": "ok, or the code of the failure."},
             "message": {**text, "description": "The failure, in a sentence."},
             "plan": {
                 "type": "string",
                 "maxLength": 64,
-                "description": "Digest of the plan that it carried out.",
+                "description": "Digest of the plan that the run executed.",
             },
             "anchor": {
                 "type": "string",
                 "maxLength": 16,
-                "description": "auditor: it waits until its signed statements are in the auditor's log; "
-                "none: there is no auditor, and nothing but the retention job vouches for the time of "
-                "a statement.",
+                "description": "Who vouches for the time of the job's signed statements. auditor: the job "
+                "waits until "
+                "they are in the auditor's log. none: there is no auditor, and only the job itself does.",
             },
-            "holds": {**number, "description": "Active holds."},
+            "holds": {**number, "description": "Number of active holds."},
             "knownHolds": {
                 **number,
-                "description": "Holds that its state has ever had. A state with fewer was rolled back.",
+                "description": "Number of holds that its state has ever contained. If it falls, the state "
+                "was rolled back.",
             },
             "holdsNotInManifest": {
                 "type": "array",
@@ -282,14 +284,15 @@ def keeping_schema() -> dict[str, Any]:
             },
             "holdsNotInManifestCount": {
                 **number,
-                "description": "Number of active holds that are not in the manifest, also those that are not "
-                "listed.",
+                "description": "Number of active holds that are not in the manifest, including those that "
+                "are "
+                "not listed.",
             },
-            "removedLogs": {**number, "description": "Logs of the ledger that were removed so far."},
+            "removedLogs": {**number, "description": "Number of logs that were removed so far."},
             "erasedExchanges": {
                 **number,
-                "description": "Exchanges of tenants with a maximum whose salts are destroyed, "
-                "in logs that still exist.",
+                "description": "Number of exchanges whose salts are destroyed, of tenants with "
+                "maximumDays, in logs that still exist.",
             },
             "staying": {
                 "type": "array",
@@ -338,7 +341,7 @@ def status_schema() -> dict[str, Any]:
     integer = {"type": "integer", "format": "int32"}
     return {
         "type": "object",
-        "description": "What the operator saw.",
+        "description": "Observed state of the gateway.",
         "default": dict(UNSEEN),
         "properties": {
             "observedGeneration": observed_generation(),
@@ -377,11 +380,11 @@ def status_schema() -> dict[str, Any]:
                                 "verifyingKey": {
                                     "type": "string",
                                     "maxLength": 512,
-                                    "description": "The key.",
+                                    "description": "Verifying key.",
                                 },
                                 "shards": {
                                     "type": "array",
-                                    "description": "The shards.",
+                                    "description": "Shards that sign with it.",
                                     "maxItems": 2 * MAX_REPLICAS,
                                     "items": {"type": "integer", "format": "int32"},
                                     "x-kubernetes-list-type": "set",

@@ -75,32 +75,32 @@ class Section(BaseModel):
 
 
 class LabelSelector(Section):
-    """Objects that have all of these labels; without any, all objects."""
+    """Labels to select objects by. All of them must match; without labels, all objects match."""
 
     match_labels: Labels | None = None
     """Labels and their values."""
 
 
 class SecretKeyRef(Section):
-    """One entry of a Secret in the namespace of the object that names it."""
+    """An entry of a Secret, in the namespace of the object that refers to it."""
 
     name: ObjectName
     """Name of the Secret."""
     key: Annotated[str, Field(min_length=1, max_length=253, pattern=SECRET_KEY)]
-    """Entry of the Secret."""
+    """Key of the entry in the Secret."""
 
 
 class ConfigMapKeyRef(Section):
-    """One entry of a ConfigMap in the namespace of the object that names it."""
+    """An entry of a ConfigMap, in the namespace of the object that refers to it."""
 
     name: ObjectName
     """Name of the ConfigMap."""
     key: Annotated[str, Field(min_length=1, max_length=253, pattern=SECRET_KEY)]
-    """Entry of the ConfigMap."""
+    """Key of the entry in the ConfigMap."""
 
 
 class SecretRef(Section):
-    """A whole Secret in the namespace of the object that names it."""
+    """A Secret, in the namespace of the object that refers to it."""
 
     name: ObjectName
     """Name of the Secret."""

@@ -51,7 +51,7 @@ FORCE_SCALE_DOWN_ANNOTATION = "proofgate.dev/force-scale-down"
 
 
 class NetworkPolicies(StrEnum):
-    """Who restricts what may reach the pods."""
+    """Whether the operator creates network policies."""
 
     MANAGED = "Managed"
     NONE = "None"
@@ -65,89 +65,91 @@ class LogFormat(StrEnum):
 
 
 class Rollout(Section):
-    """How workers are replaced: one by one, each only when the one before is ready again."""
+    """How workers are replaced: one at a time, each after the previous one is ready again."""
 
     surge: bool = True
-    """True: a gateway of one worker gets a second one while its own is replaced, so that somebody serves.
-    Gateways of more workers never need it."""
+    """True: a gateway with one worker gets a second one while the first is replaced, so that requests are
+    always served. It has no effect with more workers."""
 
 
 class GatewaySpec(Section):
-    """What a gateway shall be."""
+    """The desired state of a gateway."""
 
     replicas: Annotated[int, Field(ge=1, le=MAX_REPLICAS)] = 2
-    """Workers, one per core: `kubectl scale ggw/<name> --replicas=8`."""
+    """Number of workers, one per core: `kubectl scale ggw/<name> --replicas=8`."""
     worker: Worker = Worker()
-    """Size of one worker."""
+    """Size and pods of the workers."""
     providers: Annotated[
         tuple[Annotated[Provider, Field(json_schema_extra=rules(*PROVIDER_RULES))], ...],
         Field(min_length=1, max_length=16, json_schema_extra=keyed_by("name")),
     ]
-    """Upstreams."""
+    """Providers of models."""
     egress: Egress | None = None
-    """Where workers may connect to reach them. Absent: everywhere but link-local addresses and others at
-    which clouds keep a machine's metadata, and multicast."""
+    """Addresses to which workers may connect to reach providers. Absent: all addresses except link-local
+    ones, other metadata addresses of clouds, and multicast."""
     models: Annotated[
         tuple[Model, ...], Field(min_length=1, max_length=64, json_schema_extra=keyed_by("name"))
     ]
-    """Models that clients may name."""
+    """Models that clients can request."""
     prices: Annotated[tuple[Price, ...], Field(max_length=64)] = ()
-    """What models cost, for costs in records and metrics, and for budgets. Of those that fit, the ones that
-    name the provider go before others, exact names before beginnings, later days before earlier ones."""
+    """Prices of models, for costs in records and metrics, and for budgets. If several match, those that name
+    the provider take precedence, then exact names over prefixes, then later dates."""
     default_prices: bool = False
-    """True: where prices say nothing, those hold that come with the gateway, for providers at their vendors'
-    own hosts. They are dated, and as old as the release."""
+    """True: the gateway's built-in prices apply if prices contains no match, for providers at their vendors'
+    own hosts. The built-in prices are dated, and as old as the release."""
     plans: Annotated[tuple[Plan, ...], Field(max_length=32, json_schema_extra=keyed_by("name"))] = ()
-    """What tenants may use and how much, by name."""
+    """Plans: limits and permissions that tenants share by name."""
     tenants: Annotated[
         tuple[TenantOfTheGateway, ...], Field(max_length=128, json_schema_extra=keyed_by("name"))
     ] = ()
-    """Who may use the gateway."""
+    """Tenants that may use the gateway."""
     allowed_tenants: AllowedTenants | None = None
-    """Which GatewayTenants, objects of their own in their teams' namespaces, may use the gateway as well.
+    """GatewayTenants that may use the gateway as well. They are separate objects in their teams' namespaces.
     Absent: none."""
     jwt: Jwt | None = None
-    """JSON Web Tokens in the place of API keys. HAProxy routes a connection by the tenant that its token
-    names, and the worker verifies the token."""
+    """JSON Web Tokens instead of API keys. HAProxy routes a connection by the tenant in its token, and the
+    worker verifies the token. Absent: API keys only."""
     policy: Policy | None = None
-    """The rules that look at prompts and answers. Absent: there are none."""
+    """The rules that inspect prompts and responses. Absent: no rules."""
     policies: Annotated[
         tuple[ExternalPolicyWithSource, ...], Field(max_length=16, json_schema_extra=keyed_by("name"))
     ] = ()
-    """Policies in Python, or of services elsewhere, for tenants and plans that name them."""
+    """External policies, in Python or from HTTP services, for tenants and plans that name them."""
     cors: Annotated[Cors | None, Field(json_schema_extra=rules(*CORS_RULES))] = None
     """Which web pages may call the gateway from a browser. Absent: none."""
     ledger: Ledger = Ledger()
     """The record of every exchange."""
     auditor: Auditor | None = None
-    """Who follows the ledger from outside. Absent: nobody. Workers do not notice it."""
+    """An auditor that follows the ledger. Absent: none. Workers are not affected."""
     keeping: Keeping | None = None
-    """How long records are kept, and what must stay whatever that says. Absent: nothing is removed or erased
-    by itself, and holds stay active."""
+    """How long records are kept, and holds that override it. Absent: nothing is removed or erased
+    automatically, and existing holds stay active."""
     load_balancer: LoadBalancer = LoadBalancer()
     """HAProxy in front of the workers."""
     internal_tls: Annotated[
         InternalTls, Field(alias="internalTLS", json_schema_extra=rules(*INTERNAL_TLS_RULES))
     ] = InternalTls(mode=InternalTlsMode.NONE)
-    """TLS between HAProxy and the workers. Absent: None."""
+    """TLS between HAProxy and the workers. Absent: as mode None."""
     timeouts: Timeouts = Timeouts()
-    """Time limits."""
+    """Time limits for clients and providers."""
     limits: Limits = Limits()
-    """How much clients may send."""
+    """How much clients may send, and how many of them a worker accepts."""
     rollout: Rollout = Rollout()
     """How workers are replaced."""
     network_policies: NetworkPolicies = NetworkPolicies.MANAGED
-    """Managed: the operator lets only HAProxy reach the workers, and only those in `loadBalancer.allowFrom`
-    reach HAProxy, where the cluster's network enforces network policies. None: it makes none."""
+    """Managed: the operator creates network policies, which apply if the cluster's network enforces them:
+    only HAProxy can reach the workers, and only peers in `loadBalancer.allowFrom` can reach HAProxy. None: it
+    creates none."""
     monitoring: Monitoring = Monitoring()
-    """What Prometheus is told."""
+    """Metrics and how Prometheus scrapes them."""
     telemetry: Annotated[Telemetry | None, Field(json_schema_extra=rules(*TELEMETRY_RULES))] = None
-    """The access log of the workers, and what they export by OpenTelemetry. Absent: none of it."""
+    """The access log of the workers, and their telemetry export by OpenTelemetry. Absent: none."""
     log_format: LogFormat = LogFormat.TEXT
-    """The log of workers, auditor and HAProxy's sidecar: lines of text, or of JSON with `time`, `level`,
+    """Log format of workers, auditor and HAProxy sidecar: text lines, or JSON lines with `time`, `level`,
     `logger`, `message` and `context`. A change replaces the pods."""
     analysis: Annotated[Analysis | None, Field(json_schema_extra=rules(*ANALYSIS_RULES))] = None
-    """Analysis of answers after their clients were served. Absent: none. A change replaces the workers."""
+    """Analysis of responses after they were delivered to clients. Absent: none. A change replaces the
+    workers."""
     paused: bool = False
     """True: the operator reports status and changes nothing."""
 
@@ -159,7 +161,7 @@ def _count(text: object) -> int | None:
 
 
 class Gateway(Section):
-    """One `GovernanceGateway` object: who it is and what it shall be."""
+    """One `GovernanceGateway` object: its identity and its spec."""
 
     name: str
     namespace: str

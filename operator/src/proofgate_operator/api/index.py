@@ -11,17 +11,18 @@ INDEX_MEMORY = "512Mi"
 
 
 class Index(Section):
-    """An index of the exchanges in what the auditor has accepted, on the auditor's own volume. It proves
-    nothing by itself, and can always be made anew."""
+    """An index of the exchanges that the auditor has accepted, on the auditor's own volume. It is not
+    evidence, and can always be rebuilt."""
 
     enabled: bool = True
-    """False: none is kept and nobody is answered. What there is of it stays, and goes on when it is enabled
+    """False: the index is not updated and not served. Its data stays, and it continues when it is enabled
     again."""
     retention_days: Annotated[int | None, Field(ge=1, le=36_500)] = None
-    """Days of exchanges that it keeps; older ones are removed from it for good. Absent: all. The ledger
-    stays as it is. It takes about 150 bytes of `storage.size` for each exchange, leaves 384Mi free, and is
-    behind while there is no more."""
+    """Days for which the index keeps exchanges. Older ones are removed from it permanently; the ledger does
+    not change. Absent: no limit. The index takes about 150 bytes of `storage.size` for each exchange, leaves
+    384Mi free, and falls behind when no more space is left."""
     readers_secret_ref: SecretKeyRef | None = None
-    """Entry of a Secret that says who may ask over the auditor's port: a JSON object with the SHA-256 of each
-    reader's key, as `--readers` takes it. One that cannot be used is not rolled out (ReadersInvalid): the
-    readers before stay. A change of it is used within a minute or two. Absent: nobody may."""
+    """Entry of a Secret that lists the readers who may query the index at the auditor's port: a JSON object
+    with the SHA-256 of each reader's key, as for `--readers`. An invalid entry is not rolled out
+    (ReadersInvalid), and the previous readers stay. A change is used within about two minutes. Absent: no
+    readers."""

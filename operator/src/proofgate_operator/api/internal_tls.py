@@ -16,19 +16,19 @@ class InternalTlsMode(StrEnum):
 
 
 class InternalTls(Section):
-    """TLS 1.3 between HAProxy and the workers, in which each side shows a certificate."""
+    """Mutual TLS 1.3 between HAProxy and the workers."""
 
     mode: InternalTlsMode
-    """Operator: the operator makes an authority and certificates for this gateway alone, and renews them.
-    Secret: they stand in Secrets, for example those of cert-manager Certificates. None: connections are in
-    clear. A change closes no connection; workers and HAProxy are replaced for it, and from one kind of
-    certificate to the other connections are in clear for a while."""
+    """Source of the certificates. Operator: the operator creates a CA and certificates for this gateway
+    alone, and renews them. Secret: certificates from Secrets, for example of cert-manager Certificates. None:
+    connections are not encrypted. A change replaces the workers and HAProxy without closing connections.
+    During a change from one kind of certificate to the other, connections are temporarily not encrypted."""
     worker_secret_ref: SecretRef | None = None
-    """With mode Secret: what workers show, as `tls.crt` and `tls.key`, for the DNS name
-    `<gateway>-workers.<namespace>.svc` and for servers; in `ca.crt` the authorities of what HAProxy shows."""
+    """With mode Secret: the workers' server certificate, as `tls.crt` and `tls.key`, for the DNS name
+    `<gateway>-workers.<namespace>.svc`. `ca.crt` contains the CAs of HAProxy's certificate."""
     haproxy_secret_ref: SecretRef | None = None
-    """With mode Secret: what HAProxy shows, as `tls.crt` and `tls.key`, for the DNS name
-    `<gateway>-haproxy.<namespace>.svc` and for clients; in `ca.crt` the authorities of what workers show."""
+    """With mode Secret: HAProxy's client certificate, as `tls.crt` and `tls.key`, for the DNS name
+    `<gateway>-haproxy.<namespace>.svc`. `ca.crt` contains the CAs of the workers' certificates."""
 
 
 INTERNAL_TLS_RULES: list[dict[str, Any]] = [

@@ -24,26 +24,27 @@ Days = Annotated[int, Field(ge=1, le=36_500)]
 
 
 class TenantRetention(Section):
-    """How long what is of one tenant is kept."""
+    """Retention of one tenant's records."""
 
     name: TenantName
-    """Name of the tenant, as records have it: NAMESPACE/NAME of a GatewayTenant. It need not be there any
+    """Name of the tenant in records; NAMESPACE/NAME for a GatewayTenant. The tenant need not exist any
     more."""
     minimum_days: Days | None = None
-    """Its records stay at least for so long, and logs that hold any of them, also beyond everybody's
-    maximum."""
+    """Days for which the tenant's records are kept at least. Logs that contain any of them are also kept,
+    even beyond the general maximumDays."""
     maximum_days: Days | None = None
-    """After which the salts of its exchanges are destroyed: what was said tells nothing any more. The
-    records stay until their log goes."""
+    """Days after which the salts of the tenant's exchanges are destroyed, so that the commitments can no
+    longer be opened. The records stay until their log is removed."""
 
 
 class Retention(Section):
     """How long records are kept, in days."""
 
     minimum_days: Annotated[int, Field(ge=0, le=36_500)] = 0
-    """All records stay at least for so long."""
+    """Days for which all records are kept at least."""
     maximum_days: Days | None = None
-    """Logs whose newest record is older are removed, under tombstones. Absent: none is."""
+    """Days after which a log is removed, counted from its newest record; a tombstone replaces it. Absent: no
+    log is removed."""
     tenants: Annotated[
         tuple[
             Annotated[
@@ -68,7 +69,7 @@ class Retention(Section):
         ],
         Field(max_length=128, json_schema_extra=keyed_by("name")),
     ] = ()
-    """Tenants of which it is otherwise."""
+    """Tenants with their own retention."""
 
 
 _RETENTION_RULES = (
@@ -100,27 +101,29 @@ _RETENTION_RULES = (
 
 
 class Hold(Section):
-    """What must stay: the records that are all of what it gives, every log that holds one of them, and every
-    salt. Nothing overrides it."""
+    """A hold: records that match all of its fields are kept, with every log that contains one of them, and
+    every salt. Nothing overrides it."""
 
     name: ResourceName
-    """Its name. Of one that is over, it may be given again."""
+    """Name of the hold. The name of a released hold can be used again."""
     tenant: TenantName | None = None
-    """What is of this tenant, NAMESPACE/NAME of a GatewayTenant. It need not be there any more."""
+    """Tenant whose records are held; NAMESPACE/NAME for a GatewayTenant. The tenant need not exist any
+    more."""
     id: Annotated[str | None, Field(min_length=1, max_length=128, pattern=_REQUEST_ID)] = None
-    """What is of the exchange with this request id."""
+    """Request id of the exchange that is held."""
     since: Time | None = None
-    """What is of this time or later."""
+    """Start of the time range that is held, inclusive."""
     until: Time | None = None
-    """What is of this time or earlier."""
+    """End of the time range that is held, inclusive."""
     all: bool = False
-    """True: everything."""
+    """True: all records are held."""
     reason: Line
-    """Why."""
+    """Reason for the hold."""
     reference: Line | None = None
-    """The case or ticket that it is for; signed with it as `ticket`."""
+    """Case or ticket of the hold; signed with it as `ticket`."""
     released: Line | None = None
-    """Why it is over: set, it holds no longer. One that is taken out of the manifest without it holds on."""
+    """Reason for the release. If set, the hold is released. A hold that is deleted from the manifest without
+    it stays active."""
 
 
 _HOLD_RULES = (
@@ -144,29 +147,29 @@ _HOLD_RULES = (
 
 
 class Keeping(Section):
-    """How long records are kept, and what must stay."""
+    """How long records are kept, and holds that override it."""
 
     signing_key_secret_ref: SigningKeyRef
-    """Entry of a Secret with the retention key, as `proofgate keygen` writes it, which signs what goes.
-    Its name may be neither the ledger's nor the auditor's, nor above or below either. The auditor of the
-    gateway knows it by itself."""
+    """Entry of a Secret with the retention key, as `proofgate keygen` writes it. It signs removals, erasures,
+    holds and releases. The key's name must not be that of the ledger or the auditor, or above or below
+    either. The gateway's auditor trusts this key automatically."""
     storage: Annotated[
         AuditorStorage, Field(json_schema_extra=rules(*storage_rules("spec.keeping.storage")))
     ] = AuditorStorage()
-    """Where the holds are kept: a claim of their own, which no worker mounts. Back it up."""
+    """Volume for the holds: a separate claim that no worker mounts. Back it up."""
     schedule: Annotated[str, Field(min_length=6, max_length=64, pattern=_SCHEDULE)] = "30 2 * * *"
-    """When it is carried out, as cron has it, in UTC. A run that takes longer goes on, and the next one is
-    left out."""
+    """Cron schedule of the retention job, in UTC. If a run takes longer than the interval, it continues and
+    the next run is skipped."""
     suspend: bool = False
-    """True: nothing is removed or erased, and holds are not brought in, until it is false again."""
+    """True: nothing is removed or erased, and new holds are not applied, until it is false again."""
     retention: Annotated[Retention, Field(json_schema_extra=rules(*_RETENTION_RULES))] = Retention()
-    """How long."""
+    """Retention periods."""
     holds: Annotated[
         tuple[Annotated[Hold, Field(json_schema_extra=rules(*_HOLD_RULES))], ...],
         Field(max_length=32, json_schema_extra=keyed_by("name")),
     ] = ()
-    """What must stay whatever retention says. The retention job's next run brings them in before it removes
-    anything."""
+    """Records that are kept regardless of retention. The retention job's next run applies new holds before it
+    removes anything."""
 
 
 #: Rules over the retention job and the rest of the spec.

@@ -14,36 +14,36 @@ _LEDGER_ORIGIN = r"^[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9._-]+)*$"
 
 
 class SigningKeyRef(SecretKeyRef):
-    """The Secret that holds a signing key."""
+    """An entry of a Secret that contains a signing key."""
 
     key: Annotated[str, Field(min_length=1, max_length=253, pattern=SECRET_KEY)] = "signing-key"
-    """Entry of the Secret."""
+    """Key of the entry in the Secret."""
 
 
 class ShredKeys(Section):
-    """Keys of tenants that lie off the ledger's volume. Whoever destroys one makes what was said under it
-    unopenable, in backups and snapshots of the volume too."""
+    """Keys of tenants that are stored outside the ledger's volume. When a key is destroyed, what was stored
+    under it can no longer be opened, not even in backups and snapshots of the volume."""
 
     secret_ref: SecretRef | None = None
-    """A Secret of your own with an entry for each tenant, named as the tenant: lines of 32 bytes in base64,
-    the newest first. Absent: the operator makes one, `<gateway>-shred-keys`, and a key for each tenant that
-    has none. It takes none away, and the Secret outlives the gateway."""
+    """Your own Secret with an entry for each tenant, named as the tenant: lines of 32 bytes in base64, the
+    newest first. Absent: the operator creates `<gateway>-shred-keys`, and a key for each tenant without one.
+    It never removes a key, and the Secret outlives the gateway."""
 
 
 class Ledger(proofgate_schema.ledger.Ledger):
     """The record of every exchange."""
 
     volume: LedgerVolume = Volume()
-    """Where the ledger is kept."""
+    """Volume of the ledger."""
     origin: Annotated[str | None, Field(min_length=1, max_length=128, pattern=_LEDGER_ORIGIN)] = None
-    """Name of the ledger, with which every log's origin begins: a schema-less URL of your own, such as
-    ledger.example.com/prod/llm, unlike that of every other ledger. The signing key has to bear it. Absent:
+    """Name of the ledger and prefix of every log's origin: a schema-less URL of your own, such as
+    ledger.example.com/prod/llm, unique among all ledgers. The signing key must have this name. Absent:
     `proofgate.dev/<namespace>/<gateway>`. Immutable."""
     signing_key_secret_ref: SigningKeyRef | None = None
-    """Entry of a Secret with the Ed25519 key that signs checkpoints, as `proofgate keygen` writes it. Once
-    set, it is immutable. Absent: the operator makes one, once, as `<gateway>-ledger`. It stays as long as the
-    evidence does: with `retainPolicy: Retain`, or a claim that you brought, it outlives the gateway. One that
-    is lost is not made anew (SigningKeyLost)."""
+    """Entry of a Secret with the Ed25519 key that signs checkpoints, as `proofgate keygen` writes it.
+    Immutable once set. Absent: the operator creates a key once, as `<gateway>-ledger`. The key is kept as
+    long as the evidence: with `retainPolicy: Retain`, or your own claim, it outlives the gateway. A lost key
+    is not replaced (SigningKeyLost)."""
     shred_keys: ShredKeys | None = None
-    """Salts that need a key of their tenant. Absent: salts are stored whole, and copies of the volume keep
-    those that are erased. A change rolls the workers."""
+    """Keys with which salts are encrypted, one or more for each tenant. Absent: salts are stored unencrypted,
+    and copies of the volume keep salts that are erased. A change rolls the workers."""

@@ -20,27 +20,28 @@ AnnotationValue = Annotated[str, Field(max_length=4096)]
 
 
 class LoadBalancerService(Section):
-    """How the gateway is reached."""
+    """The Service through which clients reach the gateway."""
 
     type: Literal["ClusterIP", "NodePort", "LoadBalancer"] = "ClusterIP"
     """Type of the Service."""
     annotations: Annotated[dict[str, AnnotationValue] | None, Field(max_length=32)] = None
-    """Annotations of the Service, for the controller that makes its load balancer."""
+    """Annotations of the Service, for the controller that creates its load balancer."""
     load_balancer_class: Annotated[str | None, Field(min_length=1, max_length=253)] = None
-    """Which controller makes its load balancer. Absent: the cluster's own. It is fixed once it is set."""
+    """Class of the controller that creates the load balancer. Absent: the cluster's default. Immutable once
+    set."""
     load_balancer_source_ranges: Annotated[tuple[Cidr, ...] | None, Field(min_length=1, max_length=64)] = None
-    """Address ranges that the load balancer lets in. Absent: any."""
+    """Address ranges from which the load balancer accepts clients. Absent: any."""
     external_traffic_policy: Literal["Cluster", "Local"] | None = None
-    """Local: HAProxy sees the clients' addresses rather than nodes', for `connectionsPerSource` and the
-    access log; only nodes with an HAProxy pod take traffic. Absent: Cluster."""
+    """Local: HAProxy sees clients' addresses instead of nodes', for `connectionsPerSource` and the access
+    log; only nodes with an HAProxy pod receive traffic. Absent: Cluster."""
     ip_family_policy: Literal["SingleStack", "PreferDualStack", "RequireDualStack"] | None = None
-    """Whether the Service has addresses of IPv4 and IPv6. Absent: SingleStack."""
+    """Whether the Service has IPv4 addresses, IPv6 addresses or both. Absent: SingleStack."""
     port: Annotated[int | None, Field(ge=1, le=65535)] = None
-    """Port of the Service. Absent: 443 with spec.loadBalancer.tls, 80 without."""
+    """Port of the Service. Absent: 443 with spec.loadBalancer.tls, otherwise 80."""
 
 
 class Affinity(StrEnum):
-    """Whether a tenant has a worker of its own, and who serves it while that is away."""
+    """Whether a tenant is always served by the same worker."""
 
     PREFERRED = "Preferred"
     REQUIRED = "Required"
@@ -60,27 +61,27 @@ class IpBlock(Section):
     cidr: Cidr
     """The range, for example 10.0.0.0/8."""
     except_: Annotated[tuple[Cidr, ...] | None, Field(alias="except", min_length=1, max_length=16)] = None
-    """Ranges within it that do not count."""
+    """Ranges within cidr that are excluded."""
 
 
 class Peer(Section):
-    """Who may connect, as in a NetworkPolicy: pods, namespaces, pods in namespaces, or addresses."""
+    """A peer that may connect, as in a NetworkPolicy: pods, namespaces, pods in namespaces, or addresses."""
 
     namespace_selector: LabelSelector | None = None
-    """Namespaces, by their labels. Absent, with `podSelector`: the gateway's own."""
+    """Namespaces, by their labels. Absent, with `podSelector`: the gateway's own namespace."""
     pod_selector: LabelSelector | None = None
-    """Pods, by their labels. Absent, with `namespaceSelector`: all of them."""
+    """Pods, by their labels. Absent, with `namespaceSelector`: all pods."""
     ip_block: IpBlock | None = None
-    """Addresses outside of the cluster; it stands alone."""
+    """Addresses outside the cluster. It cannot be combined with the selectors."""
 
 
 class LoadBalancerTls(Section):
     """TLS between clients and HAProxy, 1.2 or later."""
 
     certificate_secret_ref: SecretRef
-    """Secret of type kubernetes.io/tls in the gateway's namespace, for example that of a cert-manager
-    Certificate. A renewed certificate is shown to new connections within seconds, and no connection is
-    closed. One that does not fit its key is refused, and the one before stays."""
+    """Secret of type kubernetes.io/tls in the gateway's namespace, for example of a cert-manager Certificate.
+    A renewed certificate is used for new connections within seconds, and no connection is closed. A
+    certificate that does not match its key is refused, and the previous one stays in use."""
 
 
 def peer_rule(field: str) -> dict[str, Any]:
@@ -101,61 +102,62 @@ CpuQuantity = Annotated[str, Field(max_length=16, pattern=r"^([0-9]+(\.[0-9]{1,3
 
 
 class ResourceList(Section):
-    """Amounts of what a node has."""
+    """CPU and memory."""
 
     cpu: CpuQuantity | None = None
-    """Cores, for example 500m or 2."""
+    """CPU cores, for example 500m or 2."""
     memory: Quantity | None = None
     """Bytes, for example 256Mi."""
 
 
 class HAProxyResources(Section):
-    """What HAProxy asks of its node, as in a pod. What is absent is as the operator sets it."""
+    """Resources of the HAProxy container. Absent fields have the operator's defaults."""
 
     requests: ResourceList | None = None
-    """What is kept for it. Absent: 50m of CPU, 64Mi of memory."""
+    """Resources that are reserved for HAProxy. Absent: 50m of CPU, 64Mi of memory."""
     limits: ResourceList | None = None
-    """What it may use at most. Absent: no limit of CPU, and as much memory as the connections take that it
-    lets in, at 100 KiB each."""
+    """Maximum resources that HAProxy may use. Absent: no CPU limit, and 100 KiB of memory for each connection
+    that it accepts."""
 
 
 class LoadBalancer(Section):
-    """HAProxy in front of the workers; it keeps each tenant on one worker."""
+    """HAProxy in front of the workers. It routes each tenant to one worker."""
 
     replicas: Annotated[int, Field(ge=1, le=16)] = 2
-    """HAProxy pods."""
+    """Number of HAProxy pods."""
     image: Image | None = None
-    """Image of HAProxy, 2.6 or later. Absent: the one the operator was installed with."""
+    """Image of HAProxy, 2.6 or later. Absent: the image with which the operator was installed."""
     service: LoadBalancerService = LoadBalancerService()
     """The Service that clients use."""
     tls: LoadBalancerTls | None = None
-    """TLS ends at HAProxy. Absent: clients speak plain HTTP, or TLS ends before HAProxy."""
+    """TLS from clients ends at HAProxy. Absent: clients use plain HTTP, or TLS ends before HAProxy."""
     affinity: Affinity = Affinity.PREFERRED
-    """Preferred: while a tenant's worker is away, another one serves it, and what was used there counts about
-    two seconds late. Required: only while its worker is replaced or leaves on purpose; when it dies, new
-    connections of the tenant get 503 with Retry-After until it is back, so that limits stay exact. None: any
-    worker serves any tenant, also several on one connection, as behind an ingress or a mesh that pools
-    connections; what was used on another worker counts about two seconds late, and with
-    `ledger.volume.mode: PerWorker` not at all, so that each worker grants the whole of every limit."""
+    """Whether a tenant is always served by the same worker. Preferred: another worker serves it while its own
+    is away; usage on the other counts with a delay of about two seconds. Required: another worker serves it
+    only while its own is replaced or shuts down in order. If its own crashes, the tenant's new connections
+    get 503 with Retry-After until it is back, so that limits stay exact. None: any worker serves any tenant,
+    several on one connection too, as needed behind an ingress or mesh that pools connections. Usage on other
+    workers then counts with a delay of about two seconds, and with `ledger.volume.mode: PerWorker` not at
+    all: each worker grants every limit in full."""
     accept_proxy_protocol: bool = False
-    """True: clients come through a load balancer that writes a PROXY header (version 1 or 2), which tells
-    their addresses. Whoever else connects there is not served, so say in `allowFrom` who may. Clients inside
-    the cluster, who write none, have a Service of their own, `<gateway>-inside`, which is in
-    `status.endpoint`."""
+    """True: a load balancer in front sends a PROXY header (version 1 or 2) with clients' addresses.
+    Connections without the header are refused. Set `allowFrom` to the load balancer's addresses, so that
+    nobody else can connect. Clients inside the cluster, which send none, use a separate Service,
+    `<gateway>-inside`, which is in `status.endpoint`."""
     allow_from: Annotated[tuple[AllowedPeer, ...] | None, Field(min_length=1, max_length=32)] = None
-    """Who may send traffic to HAProxy, in a network policy. Absent: anyone."""
+    """Peers that the network policy allows to send traffic to HAProxy. Absent: any."""
     inside_from: Annotated[tuple[InsidePeer, ...] | None, Field(min_length=1, max_length=32)] = None
-    """With `acceptProxyProtocol` and `allowFrom`: who else may connect to `<gateway>-inside`. Absent: nobody
-    but those in `allowFrom`."""
+    """Peers that may also connect to `<gateway>-inside`, with `acceptProxyProtocol` and `allowFrom`. Absent:
+    only those in `allowFrom`."""
     termination_grace_period_seconds: Annotated[int, Field(ge=60, le=7200)] = 600
-    """Seconds that a stopping HAProxy pod has for the connections that it holds: the longest that the drain
-    of its node takes. 30 seconds before its end, what is left is cut."""
+    """Seconds in which the connections of a stopping HAProxy pod can finish; also the longest time that a
+    drain of its node takes. Remaining connections are closed 30 seconds before the end."""
     access_log: AccessLog = AccessLog.ERRORS
-    """Connections that HAProxy logs when they end, as one line of JSON each, on its standard output. Errors:
-    those that ended otherwise than they should. All: every one."""
+    """Connections that HAProxy logs when they end, as JSON lines on standard output. Errors: those that ended
+    abnormally. All: every connection."""
     connections_per_source: Annotated[int | None, Field(ge=1, le=1_000_000)] = None
-    """Connections that one client address may open in a second; more are closed without an answer. Behind a
-    proxy or a NAT, many clients are one address. Absent: as many as it likes."""
+    """Maximum connections that a client address may open per second. Further ones are closed without a
+    response. Clients behind a proxy or NAT share an address. Absent: unlimited."""
     pod_template: PodTemplate | None = None
     """Additions to HAProxy's pods."""
     resources: Annotated[
@@ -174,5 +176,5 @@ class LoadBalancer(Section):
             )
         ),
     ] = None
-    """Of the container haproxy in each of its pods. A change replaces the pods. Absent: as the operator sets
-    them."""
+    """Resources of the container haproxy in each of its pods. A change replaces the pods. Absent: the
+    operator's defaults."""

@@ -24,26 +24,29 @@ MIRROR_RULES: tuple[dict[str, Any], ...] = (
 
 
 class LockMode(StrEnum):
-    """Who may remove an object before its time."""
+    """Who may remove an object before its lock expires."""
 
     COMPLIANCE = "Compliance"
     GOVERNANCE = "Governance"
 
 
 class ObjectLock(Section):
-    """How long each object stays, from when it is written."""
+    """How long objects are locked, from the time they are written."""
 
     mode: LockMode
-    """Compliance: nobody removes an object before its time. Governance: who may bypass that."""
+    """Object lock mode. Compliance: nobody can remove an object before the lock expires. Governance: accounts
+    with permission to bypass the lock can."""
     days: Annotated[int, Field(ge=1, le=36_500)]
-    """Days. What is mirrored stays for at least as long, whatever is removed from the ledger."""
+    """Days for which an object is locked. It is kept at least this long, even if the ledger's copy is
+    removed."""
 
 
 class MirrorEgress(Section):
-    """Where the auditor may connect to reach the mirror, by address."""
+    """Addresses to which the auditor may connect to reach the mirror."""
 
     allow: Annotated[tuple[Cidr, ...], Field(min_length=1, max_length=32, json_schema_extra=SET)]
-    """Ranges of addresses, for example 192.0.2.0/24: what the endpoint's name resolves to must be in one."""
+    """Allowed address ranges, for example 192.0.2.0/24. The endpoint's name must resolve to an address in one
+    of them."""
 
 
 class CredentialsRef(Section):
@@ -54,29 +57,29 @@ class CredentialsRef(Section):
 
 
 class Mirror(Section):
-    """A bucket of an S3-compatible store, versioned and with object lock."""
+    """A bucket of an S3-compatible store, with versioning and object lock."""
 
     bucket: Annotated[str, Field(max_length=63, pattern=r"^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$")]
-    """The bucket. It is made with versions and object lock; otherwise nothing is written."""
+    """Name of the bucket. It must have versioning and object lock enabled; otherwise nothing is written."""
     prefix: Annotated[
         str,
         Field(max_length=256, pattern=r"^([A-Za-z0-9_-][A-Za-z0-9._-]*(/[A-Za-z0-9_-][A-Za-z0-9._-]*)*)?$"),
     ] = ""
-    """What the keys of this ledger begin with. Two ledgers never share one."""
+    """Prefix of this ledger's object keys. Two ledgers must not share a prefix."""
     endpoint: Annotated[str, Field(max_length=512, pattern=_ENDPOINT)]
-    """URL of the store, without a path: objects have the address endpoint/bucket/key."""
+    """URL of the store, without a path. Objects are at endpoint/bucket/key."""
     region: Annotated[str, Field(max_length=64, pattern=r"^[a-z0-9-]+$")] = "us-east-1"
-    """The region that requests are signed for."""
+    """Region for which requests are signed."""
     object_lock: ObjectLock
-    """How long each object stays."""
+    """How long objects are locked."""
     credentials_secret_ref: CredentialsRef
-    """A Secret with the entries AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and, for temporary ones,
-    AWS_SESSION_TOKEN. The operator does not read it; a change is used within a minute or two."""
+    """Secret with the entries AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and, for temporary credentials,
+    AWS_SESSION_TOKEN. The operator does not read it. A change is used within about two minutes."""
     allow_http: bool = False
-    """True: the endpoint may have http, in a network that you trust."""
+    """True: the endpoint may use http. Only for a trusted network."""
     egress: MirrorEgress | None = None
-    """Where the store is, in the auditor's network policy. Absent: anywhere, at the endpoint's port."""
+    """Addresses of the store in the auditor's network policy. Absent: any address, at the endpoint's port."""
     ca_secret_ref: SecretKeyRef | None = None
-    """Certificates of the authorities to trust in the place of the system's, PEM, in a Secret."""
+    """Entry of a Secret with CA certificates (PEM) to trust instead of the system's."""
     ca_config_map_ref: ConfigMapKeyRef | None = None
-    """The same in a ConfigMap."""
+    """Entry of a ConfigMap with CA certificates (PEM), instead of caSecretRef."""

@@ -10,26 +10,26 @@ from proofgate_operator.api.fields import SET, ResourceName
 
 
 class PodMonitors(StrEnum):
-    """Whether PodMonitors are made."""
+    """Whether the operator creates PodMonitors."""
 
     AUTO = "Auto"
     NEVER = "Never"
 
 
 class Monitoring(Metrics):
-    """What Prometheus is told of the gateway's pods."""
+    """Metrics and how Prometheus scrapes them."""
 
     pod_monitors: PodMonitors = PodMonitors.AUTO
-    """Auto: a PodMonitor for the workers and one for HAProxy, where the cluster serves that API
-    (prometheus-operator). Never: none."""
+    """Auto: the operator creates a PodMonitor for the workers and one for HAProxy, if the cluster serves that
+    API (prometheus-operator). Never: none."""
     interval_seconds: Annotated[int, Field(ge=1, le=3600)] = 30
     """Seconds between two scrapes."""
     labels: Annotated[dict[str, Annotated[str, Field(max_length=63)]], Field(max_length=16)] = Field(
         default_factory=dict
     )
-    """Labels of the PodMonitors, by which your Prometheus selects them."""
+    """Labels of the PodMonitors, by which Prometheus selects them."""
     from_namespaces: Annotated[tuple[ResourceName, ...], Field(max_length=8, json_schema_extra=SET)] = Field(
         default_factory=tuple
     )
-    """Namespaces whose pods may read metrics. Pods of the gateway's own namespace with the label
+    """Namespaces whose pods may read metrics. Pods in the gateway's own namespace with the label
     proofgate.dev/monitoring: "true" always may."""

@@ -29,30 +29,29 @@ class Toleration(Section):
     """A taint that pods tolerate."""
 
     key: Annotated[str, Field(max_length=316)] | None = None
-    """Key of the taint. Absent, with operator Exists: all."""
+    """Key of the taint. Absent, with operator Exists: all taints."""
     operator: Literal["Exists", "Equal"] = "Equal"
-    """How the value is compared."""
+    """How the value is compared. Equal: it must be equal. Exists: any value matches."""
     value: Annotated[str, Field(max_length=63)] | None = None
     """Value of the taint."""
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = None
-    """Effect of the taint. Absent: all."""
+    """Effect of the taint. Absent: all effects."""
     toleration_seconds: Annotated[int, Field(ge=0, le=2**31 - 1)] | None = None
-    """How long a pod stays under NoExecute. Absent: for ever."""
+    """Seconds for which a pod stays on the node under NoExecute. Absent: permanently."""
 
 
 class PodTemplate(Section):
     """Additions to pods.
 
-    What the operator itself sets stays as it is: an addition that would replace it makes the configuration
-    invalid.
+    An addition that would replace what the operator sets makes the configuration invalid.
     """
 
     labels: _Labels = Field(default_factory=dict)
-    """More labels."""
+    """Additional labels."""
     annotations: Annotated[dict[str, AnnotationValue], Field(max_length=32)] = Field(default_factory=dict)
-    """More annotations."""
+    """Additional annotations."""
     node_selector: _Labels = Field(default_factory=dict)
-    """Labels of the nodes that pods may run on."""
+    """Labels that a node must have to run the pods."""
     tolerations: Annotated[tuple[Toleration, ...], Field(max_length=16)] = Field(default_factory=tuple)
     """Taints that pods tolerate."""
     affinity: OpenObject | None = None
@@ -60,10 +59,10 @@ class PodTemplate(Section):
     topology_spread_constraints: Annotated[tuple[OpenObject, ...], Field(max_length=8)] = Field(
         default_factory=tuple
     )
-    """How pods spread, as in a pod's spec; without labelSelector, over the pods of this gateway. Absent: over
-    nodes and zones, as far as there are any."""
+    """Topology spread constraints, as in a pod's spec. Without labelSelector, they apply to the pods of this
+    gateway. Absent: pods spread over nodes and zones where possible."""
     priority_class_name: ObjectName | None = None
-    """Priority class."""
+    """Name of the priority class."""
     image_pull_secrets: Annotated[
         tuple[SecretRef, ...], Field(max_length=8, json_schema_extra=keyed_by("name"))
     ] = Field(default_factory=tuple)
@@ -71,22 +70,22 @@ class PodTemplate(Section):
     env: Annotated[tuple[NamedObject, ...], Field(max_length=64, json_schema_extra=keyed_by("name"))] = Field(
         default_factory=tuple
     )
-    """More environment variables of the main container, as in a pod's spec."""
+    """Additional environment variables of the main container, as in a pod's spec."""
     volumes: Annotated[tuple[NamedObject, ...], Field(max_length=16, json_schema_extra=keyed_by("name"))] = (
         Field(default_factory=tuple)
     )
-    """More volumes, as in a pod's spec."""
+    """Additional volumes, as in a pod's spec."""
     volume_mounts: Annotated[
         tuple[MountObject, ...], Field(max_length=32, json_schema_extra=keyed_by("mountPath"))
     ] = Field(default_factory=tuple)
-    """More mounts of the main container, as in a pod's spec."""
+    """Additional volume mounts of the main container, as in a pod's spec."""
     sidecars: Annotated[tuple[NamedObject, ...], Field(max_length=4, json_schema_extra=keyed_by("name"))] = (
         Field(default_factory=tuple)
     )
-    """More containers, as in a pod's spec. A worker's needs limits of CPU and memory, and requests equal to
-    them or none: otherwise the pod is not Guaranteed, and its worker loses its own core."""
+    """Additional containers, as in a pod's spec. In a worker's pod they need limits of CPU and memory, and
+    equal requests or none. Otherwise the pod is not Guaranteed, and its worker loses its exclusive core."""
     init_containers: Annotated[
         tuple[NamedObject, ...], Field(max_length=4, json_schema_extra=keyed_by("name"))
     ] = Field(default_factory=tuple)
-    """Containers that run before, as in a pod's spec; with restartPolicy Always, also beside. For a worker's
-    the same limits hold as for sidecars."""
+    """Init containers, as in a pod's spec; with restartPolicy Always they run beside the main container. In a
+    worker's pod the same rules as for sidecars apply."""

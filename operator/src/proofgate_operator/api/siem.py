@@ -23,27 +23,28 @@ SINK_RULES: tuple[dict[str, Any], ...] = (
 
 
 class SinkEgress(Section):
-    """Where the auditor may connect to reach the sink, by address."""
+    """Addresses to which the auditor may connect to reach the sink."""
 
     allow: Annotated[tuple[Cidr, ...], Field(min_length=1, max_length=32, json_schema_extra=SET)]
-    """Ranges of addresses, for example 192.0.2.0/24: what the host's name resolves to must be in one."""
+    """Allowed address ranges, for example 192.0.2.0/24. The host's name must resolve to an address in one of
+    them."""
 
 
 class Sink(Section):
-    """Who gets every exchange that the auditor has verified."""
+    """A sink to which the auditor sends every exchange that it has verified."""
 
     url: Annotated[str, Field(max_length=512, pattern=_URL)]
-    """otlp+https://HOST[:PORT][/PATH], or otlp+http without TLS. Unique."""
+    """URL of the sink: otlp+https://HOST[:PORT][/PATH], or otlp+http without TLS. Unique."""
     format: Literal["Attributes", "OCSF", "CEF"] = "Attributes"
-    """What a log record has: Attributes of OpenTelemetry, or as its body a line of OCSF 1.9 or of CEF."""
+    """Form of an event in its log record: OpenTelemetry attributes, or a body with OCSF 1.9 or CEF."""
     authorization_secret_ref: SecretKeyRef | None = None
-    """The value of the header field Authorization, in a Secret. A change is used within a minute or
-    two."""
+    """Entry of a Secret with the value of the header field Authorization. A change is used within about two
+    minutes. Absent: the header is not sent."""
     allow_plain: bool = False
-    """True: without TLS, in a network that you trust."""
+    """True: the URL may be without TLS. Only for a trusted network."""
     egress: SinkEgress | None = None
-    """Where it is, in the auditor's network policy. Absent: anywhere, at the port of the URL."""
+    """Addresses of the sink in the auditor's network policy. Absent: any address, at the URL's port."""
     ca_secret_ref: SecretKeyRef | None = None
-    """Certificates of the authorities to trust in the place of the system's, PEM, in a Secret."""
+    """Entry of a Secret with CA certificates (PEM) to trust instead of the system's."""
     ca_config_map_ref: ConfigMapKeyRef | None = None
-    """The same in a ConfigMap."""
+    """Entry of a ConfigMap with CA certificates (PEM), instead of caSecretRef."""

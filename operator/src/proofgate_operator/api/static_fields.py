@@ -15,11 +15,12 @@ HEADERS_FOLDER = "headers"
 
 
 class ProviderHeader(proofgate_schema.static_fields.ProviderHeader):
-    """A header field of every request to an upstream."""
+    """A header field of every request to a provider."""
 
     secret_ref: SecretKeyRef | None = None
-    """Its value, where it is a secret: one line of printable ASCII, at most 4096 characters. Mounted, and
-    used when it changes, as keys are; while it is missing, nothing is sent to the upstream."""
+    """Entry of a Secret with the value, if it is a secret: one line of printable ASCII, at most 4096
+    characters. It is mounted like an API key, and changes are used within seconds. While it is missing, no
+    request is sent to the provider."""
 
     @property
     def file(self) -> str:

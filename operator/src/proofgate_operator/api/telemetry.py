@@ -12,18 +12,19 @@ from proofgate_operator.api.fields import SecretKeyRef
 
 
 class TelemetryHeader(ExportHeader):
-    """A header field that goes with each export."""
+    """A header field that is sent with each export."""
 
     secret_ref: SecretKeyRef
-    """Its value: one line of printable ASCII, at most 4096 characters. Mounted into the workers, never
-    copied; another value in the entry is used within seconds, another entry rolls the workers."""
+    """Entry of a Secret with the value: one line of printable ASCII, at most 4096 characters. Mounted into
+    the workers, never copied. A new value in the entry is used within seconds; a reference to another entry
+    rolls the workers."""
 
 
 class Telemetry(proofgate_schema.telemetry.Telemetry):
-    """The access log, and what is exported by OpenTelemetry. By default there is neither."""
+    """The access log, and telemetry export by OpenTelemetry. Both are off by default."""
 
     headers: Annotated[Listed[TelemetryHeader], Field(max_length=8), keyed_by("name")] = ()
-    """Header fields for the collector."""
+    """Header fields that are sent to the collector."""
 
     def secrets(self) -> Iterator[tuple[str, str, SecretKeyRef]]:
         """Return each entry of a Secret that it needs: its field, its file in workers, and where it is."""

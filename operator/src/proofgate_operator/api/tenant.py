@@ -16,28 +16,27 @@ MAX_TENANT_NAME = 63
 
 
 class GatewayRef(Section):
-    """A gateway, in whatever namespace."""
+    """A gateway, in any namespace."""
 
     name: ResourceName
     """Name of the GovernanceGateway."""
     namespace: ResourceName | None = None
-    """Its namespace. Absent: the tenant's own."""
+    """Namespace of the GovernanceGateway. Absent: the tenant's own."""
 
 
 class GatewayTenantSpec(Section):
-    """Who uses a gateway, by which plan, with which keys."""
+    """A tenant of a gateway: its plan and its keys."""
 
     gateway_ref: GatewayRef
-    """The gateway that the tenant uses. It has to let the tenant's namespace attach:
-    spec.allowedTenants there."""
+    """Gateway that the tenant uses. Its spec.allowedTenants must allow the tenant's namespace."""
     plan: ResourceName
-    """What the tenant may use and how much: a name from the gateway's spec.plans."""
+    """Name of the tenant's plan, from the gateway's spec.plans."""
     api_keys: ApiKeys = ()
-    """The tenant's API keys. Absent: it has tokens only, with the claim `<namespace>/<name>`."""
+    """API keys of the tenant. Absent: it uses tokens only, with the claim `<namespace>/<name>`."""
 
 
 class GatewayTenant(Section):
-    """One `GatewayTenant` object: who it is and what it asks for."""
+    """One `GatewayTenant` object: its identity and its spec."""
 
     name: str
     namespace: str

@@ -35,7 +35,7 @@ def status_schema() -> dict[str, Any]:
     }
     return {
         "type": "object",
-        "description": "What the operator did with the tenant.",
+        "description": "Observed state of the tenant.",
         "default": dict(UNSEEN),
         "properties": {
             "observedGeneration": observed_generation(),

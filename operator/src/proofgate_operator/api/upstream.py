@@ -88,16 +88,16 @@ PROVIDER_RULES: tuple[dict[str, Any], ...] = (
 
 
 class ProviderTls(Section):
-    """TLS to an upstream that is behind an authority of your own, or asks for a certificate (mutual TLS)."""
+    """TLS to a provider with a private CA, or with mutual TLS."""
 
     ca_secret_ref: SecretKeyRef | None = None
-    """Certificates of the authorities to trust in the place of the system's, PEM, in a Secret."""
+    """Entry of a Secret with CA certificates (PEM) to trust instead of the system's."""
     ca_config_map_ref: ConfigMapKeyRef | None = None
-    """The same in a ConfigMap. The operator reads none of yours: what is wrong with it, the workers say."""
+    """Entry of a ConfigMap with CA certificates (PEM), instead of caSecretRef. The operator does not read it;
+    the workers report what is wrong with it."""
     client_certificate_secret_ref: SecretRef | None = None
-    """Secret of type kubernetes.io/tls in the gateway's namespace, for example that of a cert-manager
-    Certificate: what workers show to the upstream. A renewed one is used for new connections within
-    seconds."""
+    """Secret of type kubernetes.io/tls in the gateway's namespace, for example of a cert-manager Certificate,
+    with the workers' client certificate. A renewed certificate is used for new connections within seconds."""
 
     def secrets(self) -> Iterator[tuple[str, str, SecretKeyRef]]:
         """Return each entry of a Secret that it needs, as those of a provider."""
@@ -110,16 +110,17 @@ class ProviderTls(Section):
 
 
 class Provider(proofgate_schema.providers.Provider):
-    """An upstream that answers model requests."""
+    """A provider of models."""
 
     auth: Annotated[Auth | None, Field(json_schema_extra=rules(*AUTH_RULES))] = None
-    """How workers authenticate there. Absent: the upstream wants no credentials. Types Bedrock and VertexAI
-    need it."""
+    """How workers authenticate to the provider. Absent: without credentials. Required for types Bedrock and
+    VertexAI."""
     tls: ProviderTls | None = None
-    """Whom workers trust there, and what they show. Mounted, and used when it changes, as keys are; while a
-    part is missing, nothing is sent there."""
+    """CAs that workers trust for this provider, and their client certificate. They are mounted like an API
+    key, and changes are used within seconds. While a part is missing, no request is sent to the provider.
+    Absent: the system's CAs, and no client certificate."""
     headers: Headers = ()
-    """Header fields of every request to it."""
+    """Header fields of every request to the provider."""
 
     def secrets(self) -> Iterator[tuple[str, str, SecretKeyRef]]:
         """Return each entry of a Secret that it needs: its field, its file in workers, and where it is."""
@@ -133,17 +134,18 @@ class Provider(proofgate_schema.providers.Provider):
 
 
 class EgressProxy(proofgate_schema.egress.EgressProxy):
-    """A forward proxy for what leaves the workers: each connection is a tunnel (CONNECT), TLS inside it."""
+    """A forward proxy for connections from workers: each one is a tunnel (CONNECT) with TLS inside."""
 
     credentials_secret_ref: SecretRef | None = None
     """Secret of type kubernetes.io/basic-auth in the gateway's namespace, with username and password
-    (printable ASCII without spaces, no colon in the name): sent as Proxy-Authorization: Basic. Mounted, and
-    used when it changes, as keys are; while it is missing, nothing is sent through the proxy. Absent: it
-    wants none."""
+    (printable ASCII without spaces, no colon in the name), sent as Proxy-Authorization: Basic. It is mounted
+    like an API key, and changes are used within seconds. While it is missing, nothing is sent through the
+    proxy. Absent: no credentials."""
     no_proxy: Annotated[tuple[NoProxyEntry, ...], Field(max_length=64, json_schema_extra=SET)] = ()
-    """What is reached directly, as curl and Go read NO_PROXY: a name with all below it (example.com), those
-    below alone (.svc), an address or a range (10.0.0.0/8) for URLs that have an address, each with :PORT for
-    one port, or `*`. Loopback, link-local addresses and the metadata services of clouds always are."""
+    """Destinations that bypass the proxy, in the NO_PROXY format of curl and Go: a domain with its subdomains
+    (example.com), only the subdomains (.svc), an address or range (10.0.0.0/8) for URLs with an IP address,
+    each optionally with :PORT, or `*`. Loopback, link-local addresses and metadata services of clouds always
+    bypass it."""
 
     def secrets(self) -> Iterator[tuple[str, str, SecretKeyRef]]:
         """Return each entry of a Secret that it needs: its field, its file in workers, and where it is."""
@@ -154,11 +156,11 @@ class EgressProxy(proofgate_schema.egress.EgressProxy):
 
 
 class Egress(proofgate_schema.egress.Egress):
-    """Where workers may connect to reach providers, and through what."""
+    """Addresses to which workers may connect to reach providers, and the proxy."""
 
     proxy: EgressProxy | None = None
-    """A forward proxy for providers, for the token endpoints of their auth and for jwksURL. Absent: workers
-    connect to them directly."""
+    """Forward proxy for providers, for the token endpoints of their auth, and for jwksURL. Absent: workers
+    connect directly."""
 
     def secrets(self) -> Iterator[tuple[str, str, SecretKeyRef]]:
         """Return each entry of a Secret that it needs, as those of a proxy."""

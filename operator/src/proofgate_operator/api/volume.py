@@ -9,41 +9,41 @@ from proofgate_operator.api.fields import ObjectName, Quantity, Section, rules
 
 
 class RetainPolicy(StrEnum):
-    """What becomes of the volume when the gateway is deleted."""
+    """What happens to the claims when the gateway is deleted."""
 
     RETAIN = "Retain"
     DELETE = "Delete"
 
 
 class VolumeMode(StrEnum):
-    """Whose a volume of the ledger is."""
+    """Whether workers share one volume."""
 
     SHARED = "Shared"
     PER_WORKER = "PerWorker"
 
 
 class Volume(Section):
-    """Where the ledger is kept: on one volume for all workers, or on one for each."""
+    """Storage of the ledger: one volume for all workers, or one for each."""
 
     mode: VolumeMode = VolumeMode.SHARED
-    """Shared: one volume for all workers (ReadWriteMany). PerWorker: a claim for each worker (ReadWriteOnce),
-    which stays when the worker is scaled away and is its own again when it comes back. A worker then sees no
-    ledger but its own, so limits are counted by each worker for itself: a tenant that another worker serves
-    (after scaling, while its own is away, or with tokens) has its whole limits there once more. Immutable."""
+    """Whether workers share one volume. Shared: one volume for all workers (ReadWriteMany). PerWorker: a
+    claim for each worker (ReadWriteOnce), which is kept when the worker is scaled down and used again when it
+    returns. Each worker then sees only its own ledger and counts limits by itself: a tenant that moves to
+    another worker (after scaling, while its own is away, or with tokens) gets its full limits there again.
+    Immutable."""
     storage_class_name: Annotated[
         str | None, Field(max_length=253, pattern=r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$")
     ] = None
     """Storage class of the claim; it must offer ReadWriteMany for mode Shared, ReadWriteOnce for PerWorker.
     Absent: the cluster's default. Immutable."""
     size: Quantity = "10Gi"
-    """Size of the claim, or of each. It may grow where the storage class allows expansion, and never
-    shrinks."""
+    """Size of each claim. It can grow if the storage class allows expansion, and cannot shrink."""
     existing_claim: ObjectName | None = None
-    """Use this claim instead of making one, for mode Shared only; the operator never changes or deletes it.
-    Immutable."""
+    """Name of an existing claim to use, for mode Shared only. The operator never changes or deletes it.
+    Absent: the operator creates one. Immutable."""
     retain_policy: RetainPolicy = RetainPolicy.RETAIN
-    """Retain: the claim, or all of them, survives the gateway. Delete: they go with the gateway, and the
-    evidence with them. Scaling down deletes no claim, whatever this says."""
+    """What happens to the claims when the gateway is deleted. Retain: they are kept. Delete: they are
+    deleted, and the evidence with them. Scaling down never deletes a claim."""
 
 
 LedgerVolume = Annotated[

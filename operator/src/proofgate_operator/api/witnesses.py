@@ -16,29 +16,30 @@ WITNESS_RULES: tuple[dict[str, Any], ...] = (
 
 
 class WitnessEgress(Section):
-    """Where the auditor may connect to ask witnesses, by address."""
+    """Addresses to which the auditor may connect to reach witnesses."""
 
     allow: Annotated[tuple[Cidr, ...], Field(min_length=1, max_length=32, json_schema_extra=SET)]
-    """Ranges of addresses, for example 192.0.2.0/24: what a witness's name resolves to must be in one."""
+    """Allowed address ranges, for example 192.0.2.0/24. A witness's name must resolve to an address in one of
+    them."""
 
 
 class Witnesses(Section):
-    """Who cosigns the auditor's log of heads (c2sp.org/tlog-witness)."""
+    """Witnesses that cosign the auditor's log of tree heads (c2sp.org/tlog-witness)."""
 
     policy: Annotated[str, Field(min_length=1, max_length=16_384)]
-    """The trust policy, as c2sp.org/tlog-policy has it: witnesses with their keys and URLs, and which of them
-    have to cosign a checkpoint before it is published. It holds no secrets, and is what clients verify with.
-    One that cannot be used is not rolled out (WitnessPolicyInvalid); another one replaces the auditor's
-    pod."""
+    """Trust policy in the format of c2sp.org/tlog-policy: witnesses with their keys and URLs, and the quorum
+    that must cosign a checkpoint before it is published. It contains no secrets, and clients verify with it.
+    An invalid policy is not rolled out (WitnessPolicyInvalid). A change replaces the auditor's pod."""
     allow_http: bool = False
-    """True: witnesses are asked over http, too, in a network that you trust."""
+    """True: witnesses may use http. Only for a trusted network."""
     egress: WitnessEgress | None = None
-    """Where witnesses are, in the auditor's network policy. Absent: anywhere, at the ports of the policy's
-    URLs."""
+    """Addresses of the witnesses in the auditor's network policy. Absent: any address, at the ports of the
+    policy's URLs."""
     ca_secret_ref: SecretKeyRef | None = None
-    """Certificates of the authorities to trust in the place of the system's, PEM, in a Secret. A change is
-    used within a minute or two."""
+    """Entry of a Secret with CA certificates (PEM) to trust instead of the system's. A change is used within
+    about two minutes."""
     ca_config_map_ref: ConfigMapKeyRef | None = None
-    """The same in a ConfigMap. The operator reads none of yours: what is wrong with it, the auditor says."""
+    """Entry of a ConfigMap with CA certificates (PEM), instead of caSecretRef. The operator does not read it;
+    the auditor reports what is wrong with it."""
     deadline_seconds: Annotated[int, Field(ge=10, le=86_400)] = 300
-    """How long heads may wait for a quorum until Audited is False (NotCosigned)."""
+    """Seconds that tree heads may wait for a quorum before condition Audited becomes False (NotCosigned)."""

@@ -27,12 +27,13 @@ MEMORY_FAULT = (
 
 
 class ServiceAccount(Section):
-    """Who workers are to clouds. It needs no permission in the cluster."""
+    """The ServiceAccount by which clouds identify workers. It needs no permissions in the cluster."""
 
     name: ObjectName | None = None
-    """A ServiceAccount of yours in the gateway's namespace. Absent: the operator makes GATEWAY-worker."""
+    """Name of your own ServiceAccount in the gateway's namespace. Absent: the operator creates
+    GATEWAY-worker."""
     annotations: Annotated[dict[str, AnnotationValue], Field(max_length=16)] = Field(default_factory=dict)
-    """Annotations of the one that the operator makes, for example eks.amazonaws.com/role-arn,
+    """Annotations of the ServiceAccount that the operator creates, for example eks.amazonaws.com/role-arn,
     azure.workload.identity/client-id or iam.gke.io/gcp-service-account."""
 
 
@@ -62,9 +63,9 @@ class Worker(Section):
             )
         ),
     ] = "1"
-    """Cores of a worker; request and limit are equal. One core is what a worker can use; two are for nodes
-    whose CPU manager hands out whole physical cores (full-pcpus-only). A fraction such as 500m works, without
-    a core of its own: CPUPinned says so."""
+    """CPU cores of a worker, for both request and limit. A worker can use one core; set two on nodes whose
+    CPU manager allocates whole physical cores (full-pcpus-only). With a fraction such as 500m, the worker has
+    no exclusive core, which condition CPUPinned reports."""
     memory: Annotated[
         Quantity,
         Field(
@@ -76,18 +77,18 @@ class Worker(Section):
             )
         ),
     ] = "640Mi"
-    """Memory of a worker, at least 384Mi; request and limit are equal. What it has beyond 270Mi, and beyond
-    what spec.analysis takes, is for bodies and answers, at least 90Mi. More or fewer limits.connections than
-    4096, and longer heads, change the 270Mi. The longest body is a ninth of the rest, at most 32Mi unless
-    limits.bodyBytes says otherwise."""
+    """Memory of a worker, at least 384Mi, for both request and limit. The worker itself takes 270Mi, or
+    another amount if limits.connections or limits.headBytes is set, plus the memory of spec.analysis. The
+    rest is for bodies and responses, and must be at least 90Mi. The longest body is a ninth of the rest, at
+    most 32Mi, unless limits.bodyBytes is set."""
     image: Image | None = None
-    """Image of the worker. Absent: the one the operator was installed with."""
+    """Image of the worker. Absent: the image with which the operator was installed."""
     termination_grace_period_seconds: Annotated[int, Field(ge=5, le=3600)] = 60
-    """Seconds from SIGTERM to SIGKILL; a worker drains and seals its log in that time."""
+    """Seconds from SIGTERM to SIGKILL, in which a worker drains and seals its log."""
     service_account: Annotated[
         ServiceAccount | None, Field(json_schema_extra=rules(*SERVICE_ACCOUNT_RULES))
     ] = None
-    """The ServiceAccount that workers run as, by which clouds know them. A change of it rolls them. Absent:
-    one that the operator makes, without annotations."""
+    """ServiceAccount of the workers' pods, by which clouds identify them. A change rolls the workers. Absent:
+    one that the operator creates, without annotations."""
     pod_template: PodTemplate | None = None
     """Additions to the workers' pods."""
