@@ -74,8 +74,8 @@ class Auditor(Section):
     heads."""
 
     enabled: bool = True
-    """False: the auditor does not run. Its state and its checkpoints are kept, and it continues from them
-    when it is enabled again."""
+    """False: the auditor does not run. Its state and its held checkpoints are kept, and it continues from
+    them when it is enabled again."""
     signing_key_secret_ref: SigningKeyRef
     """Entry of a Secret with the auditor's signing key, as `proofgate keygen` writes it. The key's name is
     the name of the auditor's log, and must not be the ledger's name, or above or below it. A different key
@@ -85,9 +85,10 @@ class Auditor(Section):
     ] = AuditorStorage()
     """Volume for the auditor's state."""
     keeping_key: Annotated[str | None, Field(max_length=512, pattern=_VERIFYING_KEY)] = None
-    """Verifying key of the retention key, whose tombstones explain removed logs: such logs are reported as
-    removed, without a finding. It must differ from the keys of the ledger and the auditor. Set it before the
-    first removal. With spec.keeping it is optional, and must be that retention key."""
+    """Public key that verifies tombstones. A log that was removed under a tombstone signed with this key is
+    reported as removed, and is not a finding. The key must differ from those of the ledger and the auditor.
+    Set it before the first removal. With spec.keeping it is optional, and must be that of the retention
+    key."""
     beat_seconds: Annotated[int, Field(ge=1, le=3600)] = 10
     """Seconds between two tree heads of the same growing log that the auditor records."""
     second_look_seconds: Annotated[int, Field(ge=1, le=3600)] = 5

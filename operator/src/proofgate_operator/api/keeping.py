@@ -30,8 +30,8 @@ class TenantRetention(Section):
     """Name of the tenant in records; NAMESPACE/NAME for a GatewayTenant. The tenant need not exist any
     more."""
     minimum_days: Days | None = None
-    """Days for which the tenant's records are kept at least. Logs that contain any of them are also kept,
-    even beyond the general maximumDays."""
+    """Minimum days for which the tenant's records are kept. Logs that contain any of them are also kept, even
+    beyond the general maximumDays."""
     maximum_days: Days | None = None
     """Days after which the salts of the tenant's exchanges are destroyed, so that the commitments can no
     longer be opened. The records stay until their log is removed."""
@@ -41,7 +41,7 @@ class Retention(Section):
     """How long records are kept, in days."""
 
     minimum_days: Annotated[int, Field(ge=0, le=36_500)] = 0
-    """Days for which all records are kept at least."""
+    """Minimum days for which all records are kept."""
     maximum_days: Days | None = None
     """Days after which a log is removed, counted from its newest record; a tombstone replaces it. Absent: no
     log is removed."""
