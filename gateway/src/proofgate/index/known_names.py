@@ -11,7 +11,7 @@ MOST_NAMES = 200
 #: The newest days that are looked at for keys, providers and sessions.
 MOST_DAYS = 7
 #: The newest exchanges of each of these days that are looked at.
-_MOST_ROWS = 2000
+_MOST_ROWS = 1000
 #: Kinds, and the columns that have them.
 _COLUMNS = {
     "keys": "key",

@@ -11,7 +11,7 @@ from proofgate.index.errors import IndexUnusableError
 from proofgate.index.filter import Filter
 from proofgate.index.query import Questions
 from proofgate.index.schema import VERDICTS, time_text
-from proofgate.index.sums import DAY, FIGURES, FIVE_MINUTES, HOUR, Used
+from proofgate.index.sums import DAY, FIGURES, FIVE_MINUTES, HOUR, Used, split
 
 #: By what the steps are divided.
 BY = ("tenant", "model", "verdict")
@@ -93,15 +93,27 @@ class _Sums:
     def __init__(self, questions: Questions, step: int, first: int, behind: int, tenant: str | None) -> None:
         self._questions, self._step, self._first, self._steps = questions, step, first, behind - first
         self._where = " WHERE span = ? AND at >= ? AND at < ?"
-        self._values: list[Any] = [first, behind]
+        self._tenant: list[Any] = []
         if tenant is not None:
             self._where += " AND tenant = (SELECT id FROM name WHERE text = ?)"
-            self._values.append(tenant)
+            self._tenant.append(tenant)
+        length = step * FIVE_MINUTES
+        #: The whole time in the longest spans that there are sums of: for what is not divided into steps.
+        self._parts = list(split(first * length, behind * length))
 
-    def _select(self, what: str, table: str, span: int, groups: str) -> list[tuple[Any, ...]]:
+    def _select(self, what: str, table: str, groups: str, *, by_model: bool) -> list[tuple[Any, ...]]:
+        """The sums of each step."""
+        part = (self._step, self._first, self._first + self._steps)
+        return self._select_part(what, table, groups, part, by_model=by_model)
+
+    def _select_part(
+        self, what: str, table: str, groups: str, part: tuple[int, int, int], *, by_model: bool = False
+    ) -> list[tuple[Any, ...]]:
+        span, *bounds = part
         # Nothing in it is of others.
         select = f"SELECT {what} FROM {table}{self._where} GROUP BY {groups}"  # noqa: S608
-        return self._questions.from_catalogue(select, [span, *self._values])
+        values = [-span if by_model else span, *bounds, *self._tenant]
+        return self._questions.from_catalogue(select, values)
 
     def _names(self, numbers: set[int]) -> dict[int, str | None]:
         found: dict[int, str | None] = {0: None}
@@ -112,16 +124,19 @@ class _Sums:
 
     def by(self, column: str) -> dict[str | None, Used]:
         """What all steps come to, by tenant or model."""
-        span = -self._step if column == "model" else self._step
-        rows = self._select(f"{column}, {FIGURES}", "used", span, column)
-        names = self._names({number for number, *_ in rows})
-        return {names[number]: Used(*figures) for number, *figures in rows}
+        found: dict[int, Used] = {}
+        for part in self._parts:
+            what = f"{column}, {FIGURES}"
+            rows = self._select_part(what, "used", column, part, by_model=column == "model")
+            for number, *figures in rows:
+                found.setdefault(number, Used()).add(Used(*figures))
+        names = self._names(set(found))
+        return {names[number]: used for number, used in found.items()}
 
     def series(self, column: str, largest: dict[str | None, Used]) -> list[dict[str, Any]]:
         """A number for each step, of the largest tenants or models; those of the others are one series."""
-        span = -self._step if column == "model" else self._step
         what = f"at, {column}, sum(exchanges), sum(denied) + sum(blocked), sum(redacted), sum(cost)"
-        rows = self._select(what, "used", span, f"at, {column}")
+        rows = self._select(what, "used", f"at, {column}", by_model=column == "model")
         names = self._names({row[1] for row in rows})
         told = sorted(largest, key=lambda one: (_rank(largest[one]), one or ""), reverse=True)[:MOST_SERIES]
         found = {one: self._empty(one) for one in told}
@@ -141,7 +156,7 @@ class _Sums:
     def verdicts(self) -> list[dict[str, Any]]:
         """How many exchanges each step has of each verdict that occurs."""
         sums = ", ".join(f"sum({name})" for name in VERDICTS[1:])
-        rows = self._select(f"at, sum(exchanges), {sums}", "used", self._step, "at")
+        rows = self._select(f"at, sum(exchanges), {sums}", "used", "at", by_model=False)
         found = {name: [0] * self._steps for name in VERDICTS}
         for at, exchanges, *counts in rows:
             for name, figure in zip(VERDICTS, (exchanges - sum(counts), *counts), strict=True):
@@ -151,8 +166,17 @@ class _Sums:
     def rules(self) -> list[dict[str, Any]]:
         """The rules that matched most often: in how many exchanges, and in how many of these something was
         denied or redacted."""
-        rows = self._select("rule, sum(exchanges), sum(denied), sum(redacted)", "ruled", self._step, "rule")
-        rows = sorted(rows, key=lambda row: (row[2], row[1]), reverse=True)[:MOST_NAMES]
+        found: dict[int, list[int]] = {}
+        for part in self._parts:
+            what = "rule, sum(exchanges), sum(denied), sum(redacted)"
+            for rule, *figures in self._select_part(what, "ruled", "rule", part):
+                of = found.setdefault(rule, [0, 0, 0])
+                of[:] = map(sum, zip(of, figures, strict=True))
+        rows = sorted(
+            ((rule, *figures) for rule, figures in found.items()),
+            key=lambda row: (row[2], row[1]),
+            reverse=True,
+        )[:MOST_NAMES]
         names = self._names({row[0] for row in rows})
         return [
             {"rule": names[rule], "exchanges": exchanges, "denied": denied, "redacted": redacted}
