@@ -185,7 +185,7 @@ async fn latencies_are_measured_for_every_exchange() {
     exchange(&mut gateway, &[]).await;
     // A model's series are shown within a second.
     for name in ["request_duration", "time_to_first_byte"] {
-        let count = format!("proofgate_{name}_seconds_count");
+        let count = format!("proofgate_{name}_seconds_count{{model=\"{MODEL}\"");
         gateway.wait_for_metric(&count, 1).await;
     }
     assert_eq!(gateway.metric("proofgate_admission_duration_seconds_count"), 1);
