@@ -1,4 +1,4 @@
-"""Writes test vectors of docs/reference/ledger-format.md: a segment, and the note of an export.
+"""Writes test vectors of docs/reference/ledger-format.md: a segment, a denied request, and the note of an export.
 
     python docs/generate_ledger_vectors.py           # writes docs/ledger-vectors.json
     python docs/generate_ledger_vectors.py --check   # fails when that is not up to date
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import hmac
 import json
 import struct
 import sys
@@ -33,6 +34,10 @@ DURABLE = (0, 1, 1)
 #: Of the vector's key, which signs nothing else: bytes 0 to 31.
 SEED = bytes(range(32))
 SIGNER = "proofgate.dev/team/exports"
+LEDGER = "proofgate.dev/team/llm"
+#: The salt of the denied request, and its body.
+SALT = bytes(range(32, 64))
+BODY = b'{"model":"small","messages":[{"role":"user","content":"The plan of bluebird."}]}'
 
 
 def crc32c(content: bytes, crc: int = 0) -> int:
@@ -66,15 +71,45 @@ def segment() -> bytes:
     return content + bytes(64)
 
 
+def denial() -> dict[str, object]:
+    """The record of a denied request, as the second of a log of two, with its proof."""
+    body = b"proofgate/v1/request\x00" + hashlib.sha256(BODY).digest()
+    policy = {"score": 100, "scope": "user", "message": "messages[0]", "rules": ["codename"]}
+    fields = {
+        **{"v": 1, "kind": "rejection", "seq": 1, "ts": 1764086400000000, "id": "req_01"},
+        **{"tenant": "acme", "tenant_seq": 1, "key": "01234567", "status": 403, "code": "policy_blocked"},
+        **{"model": "small", "endpoint": "/v1/chat/completions", "bytes": len(BODY)},
+        "request": base64.b64encode(hmac.digest(SALT, body, "sha256")).decode(),
+        "salt": hashlib.sha256(b"proofgate/v1/salt-id\x00" + SALT).hexdigest()[:16],
+        "policy": {**policy, "redacted": False, "would_block": False},
+        "config": "0" * 16,
+    }
+    record = json.dumps(fields, separators=(",", ":")).encode()
+    first, second = (hashlib.sha256(b"\x00" + leaf).digest() for leaf in (RECORDS[0], record))
+    root = hashlib.sha256(b"\x01" + first + second).digest()
+    note, vkey = signed(f"{ORIGIN}\n2\n{base64.b64encode(root).decode()}\n", ORIGIN, LEDGER)
+    extra = base64.b64encode(b"proofgate/v1/salt\x00" + SALT).decode()
+    path = base64.b64encode(first).decode()
+    proof = f"c2sp.org/tlog-proof@v1\nextra {extra}\nindex 1\n{path}\n\n{note}"
+    return {"record": record.decode(), "body": BODY.decode(), "proof": proof, "vkey": vkey}
+
+
+def signed(text: str, name: str, key_name: str) -> tuple[str, str]:
+    """A note over a text, signed under a name, and the vkey of the key's own name that it verifies under."""
+    key = Ed25519PrivateKey.from_private_bytes(SEED)
+    public = b"\x01" + key.public_key().public_bytes_raw()
+
+    def key_id(of: str) -> bytes:
+        return hashlib.sha256(of.encode() + b"\n" + public).digest()[:4]
+
+    signature = base64.b64encode(key_id(name) + key.sign(text.encode())).decode()
+    vkey = f"{key_name}+{key_id(key_name).hex()}+{base64.b64encode(public).decode()}"
+    return f"{text}\n\N{EM DASH} {name} {signature}\n", vkey
+
+
 def export_note(manifest: bytes) -> tuple[str, str]:
     """The signed note over a manifest, and the vkey that it verifies under."""
-    key = Ed25519PrivateKey.from_private_bytes(SEED)
-    public = key.public_key().public_bytes_raw()
-    own_id = hashlib.sha256(SIGNER.encode() + b"\n\x01" + public).digest()[:4]
-    text = f"proofgate/v1/export\nsha256 {hashlib.sha256(manifest).hexdigest()}\n"
-    signature = base64.b64encode(own_id + key.sign(text.encode())).decode()
-    vkey = f"{SIGNER}+{own_id.hex()}+{base64.b64encode(bytes([1]) + public).decode()}"
-    return f"{text}\n\N{EM DASH} {SIGNER} {signature}\n", vkey
+    return signed(f"proofgate/v1/export\nsha256 {hashlib.sha256(manifest).hexdigest()}\n", SIGNER, SIGNER)
 
 
 def vectors() -> dict[str, object]:
@@ -90,6 +125,7 @@ def vectors() -> dict[str, object]:
             "records": [record.decode() for record in RECORDS],
             "durable": list(DURABLE),
         },
+        "denial": denial(),
         "export_note": {"manifest": manifest.decode(), "vkey": vkey, "note": note},
     }
 

@@ -57,6 +57,22 @@ def test_the_core_refuses_the_segment_with_any_byte_of_a_record_changed(
         assert read < 3, at
 
 
+def test_the_core_and_the_one_file_verifier_open_the_denied_request(vectors: dict[str, Any], tmp_path: Path) -> None:
+    told = vectors["denial"]
+    record, body = told["record"].encode(), told["body"].encode()
+    _core.verify_proof(record, told["proof"], told["vkey"])
+    _core.reveal_digest(record, told["proof"], told["vkey"], hashlib.sha256(body).digest())
+    with pytest.raises(_core.ProofError):
+        _core.reveal_digest(record, told["proof"], told["vkey"], hashlib.sha256(body + b" ").digest())
+    for name in ("record", "body", "proof"):
+        (tmp_path / name).write_bytes(told[name].encode())
+    verify = [sys.executable, str(DOCS.parent / "examples" / "verify" / "verify.py"), "proof", "--key", told["vkey"]]
+    done = subprocess.run(
+        [*verify, "--record", "record", "--body", "body"], capture_output=True, text=True, check=True, cwd=tmp_path
+    )
+    assert "is this rejection of req_01" in done.stdout and "body is its request, byte for byte" in done.stdout
+
+
 def test_the_core_verifies_the_note_of_the_export(vectors: dict[str, Any]) -> None:
     told = vectors["export_note"]
     digest = hashlib.sha256(told["manifest"].encode()).digest()

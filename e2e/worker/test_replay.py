@@ -222,7 +222,7 @@ def test_every_verdict_of_a_worker_comes_out_again(served: Served, capsys: pytes
         # Nothing of it had left.
         ("not_replayable", "cut_short"): 1,
     }
-    assert reasons(report, "request") == {("same", "uncommitted"): len(REFUSED)}
+    assert reasons(report, "request") == {}, "also the denied ones are committed to"
     assert report["refused_by_policy"] == {"requests": len(REFUSED), "with_body": len(REFUSED)}
     assert code == 0
 
@@ -483,14 +483,13 @@ def test_what_a_worker_stored_is_replayed_by_whoever_has_the_keys_of_its_tenants
     served = Served(tmp_path, gateway.verifying_key, ids)
     code, report = served.replay(capsys, "--shred-keys", str(keys), bodies=False)
     assert (code, report["examples"]) == (0, [])
-    assert (report["request"]["same"], report["response"]["same"]) == (3, 2)
-    assert reasons(report, "request") == {("consistent", "rules_and_score"): 1}
+    assert (report["request"]["same"], report["response"]["same"]) == (4, 2)
+    assert reasons(report, "request") == {}, "the denied one is stored as well"
     assert reasons(report, "response") == {("consistent", "redacted_answer"): 1}
-    # With what the client kept, the refused one is replayed, too.
     code, report = served.replay(capsys, "--shred-keys", str(keys))
     assert (code, report["request"]["same"]) == (0, 4)
     (keys / "acme").unlink()
     for bodies in (False, True):
         code, report = served.replay(capsys, "--shred-keys", str(keys), bodies=bodies)
         assert reasons(report, "request")[("not_replayable", "shred_key_missing")] == 3
-    assert code == 0, "the refused request, of which there is no commitment"
+    assert code == 3, "of the denied request the recorded rules alone are left"

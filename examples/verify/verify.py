@@ -135,7 +135,8 @@ def check(record: bytes, proof: str, options: argparse.Namespace) -> str:
     told = json.loads(record)
     require(told["seq"] == index, "the record says that it stands elsewhere")
     proved = f"verified: record {index} of {size} in {origin} is this {told['kind']} of {told.get('id')}"
-    field = {"admission": "request", "completion": "response"}.get(told["kind"], "body")
+    fields = {"admission": "request", "rejection": "request", "completion": "response"}
+    field = fields.get(told["kind"], "body")
     file = options.body or getattr(options, field)
     if file:
         require(extra.startswith(b"proofgate/v1/salt\0"), "the proof carries no salt: it was erased")
@@ -167,8 +168,9 @@ def main() -> None:
     entries = one or json.loads(text)["records"]
     told = [json.loads(entry["record"]) for entry in entries]
     require(len({record.get("id") for record in told}) == 1, "records of several exchanges")
-    wanted = {kind for kind, file in (("admission", options.request), ("completion", options.response)) if file}
-    require(wanted <= {record["kind"] for record in told}, "no such body was recorded there")
+    kinds = {record["kind"] for record in told}
+    recorded = kinds & {"admission", "rejection"} or not options.request, "completion" in kinds or not options.response
+    require(all(recorded), "no such body was recorded there")
     print(*[check(entry["record"].encode(), entry["proof"], options) for entry in entries], sep="\n")
 
 

@@ -81,6 +81,12 @@ class Log:
         usual = {"id": own_id(number, ts), "tenant": "acme", "status": 403, "code": "policy_blocked"}
         return self.add("rejection", ts, **(usual | {"endpoint": None, "bytes": 5} | other))
 
+    def deny(self, number: int, ts: int = NOON, **other: Any) -> int:
+        """A request that a rule denied."""
+        self._numbers["acme"] += 1
+        named = {"tenant_seq": self._numbers["acme"], "key": "01234567", "model": "gpt"}
+        return self.refuse(number, ts, code="policy_blocked", **(named | other))
+
     @property
     def stored(self) -> list[bytes]:
         """Its records as they are stored."""

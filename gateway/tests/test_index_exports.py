@@ -76,8 +76,8 @@ def test_an_export_of_a_tenant_shows_that_none_of_its_admissions_is_left_out(
     assert code == 0
     for line in (
         "asked for: tenant acme",
-        f"shown: admissions 1 to 7 of acme in {NAME}/0/{FIRST}, and none between is missing",
-        f"shown: admissions 1 to 1 of acme in {NAME}/0/{SECOND}, and none between is missing",
+        f"shown: requests 1 to 7 of acme in {NAME}/0/{FIRST}, and none between is missing",
+        f"shown: requests 1 to 1 of acme in {NAME}/0/{SECOND}, and none between is missing",
         "not shown: that 1 is the last one there",
         "verified",
     ):
@@ -99,7 +99,7 @@ def test_neighbours_show_that_the_edges_of_a_time_are_whole(made: Path, capsys: 
     code, told = check(made, capsys)
     assert code == 0
     assert "since 2026-11-25T12:00:00.000002Z, until 2026-11-25T12:00:00.000006Z" in told
-    assert f"shown: admissions 2 to 4 of acme in {NAME}/0/{FIRST}, and none between is missing" in told
+    assert f"shown: requests 2 to 4 of acme in {NAME}/0/{FIRST}, and none between is missing" in told
     assert "does not belong" not in told
     assert "is the last one" not in told
     manifest = json.loads((made / "out" / "manifest.json").read_text())
@@ -242,8 +242,26 @@ def test_an_admission_that_was_left_out_is_missed(made: Path, capsys: Capture) -
     rewrite(made / "out", without_the_third)
     code, told = check(made, capsys)
     assert code == 10
-    assert f"missing: admissions 3 of acme in {NAME}/0/{FIRST}" in told
+    assert f"missing: requests 3 of acme in {NAME}/0/{FIRST}" in told
     assert told.splitlines()[-1] == "incomplete"
+
+
+def test_a_denied_request_that_was_left_out_is_missed(tmp_path: Path, capsys: Capture) -> None:
+    log = Log(tmp_path / "ledger")
+    for number in range(1, 5):
+        begun = log.deny if number % 2 == 0 else log.exchange
+        begun(number, NOON + number)
+    log.refuse(9, NOON + 9)
+    log.sign()
+    bring_up(tmp_path / "index", tmp_path / "ledger", 100)
+    assert export(tmp_path, "--tenant", "acme") == 0
+    code, told = check(tmp_path, capsys)
+    assert (code, told.splitlines()[-1]) == (0, "verified")
+    assert f"shown: requests 1 to 4 of acme in {NAME}/0/{FIRST}, and none between is missing" in told
+    rewrite(tmp_path / "out", lambda lines: lines.pop(1))
+    code, told = check(tmp_path, capsys)
+    assert code == 10
+    assert f"missing: requests 2 of acme in {NAME}/0/{FIRST}" in told
 
 
 def test_a_table_that_says_something_else_and_a_file_that_was_replaced_do_not_verify(

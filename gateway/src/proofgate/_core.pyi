@@ -369,11 +369,11 @@ class StoredExchange:
 
     @property
     def directory(self) -> str:
-        """The directory of the log that holds its admission."""
+        """The directory of the log that holds its admission, or the record of a denied request."""
 
     @property
     def admission(self) -> bytes:
-        """The admission record as it is stored, JSON."""
+        """The admission record as it is stored, JSON; the `rejection` of a denied request."""
 
     @property
     def end(self) -> bytes | None:
@@ -524,7 +524,7 @@ class ExchangeBatch:
         many ended without a known cost, and when the newest was admitted, in unix microseconds."""
 
     def admissions(self, day: int) -> list[tuple[str, int, int]]:
-        """The first and the last number of each tenant's admissions on a day."""
+        """The first and the last number of each tenant's admitted and denied requests on a day."""
 
     def attempts(self, day: int, texts: list[int]) -> list[tuple[int, int, int, int]]:
         """Attempts after the first of those rows: number of the admission, of the record, which attempt it

@@ -137,6 +137,14 @@ def _told(verified: Verified, bodies: dict[str, Path | None]) -> list[str]:
             f"shown: the request of tenant {facts.get('tenant')} to {facts.get('endpoint')}{model} "
             f"was recorded, with provider {asked}"
         )
+    denied = verified.of_kind("rejection")
+    if denied is not None and "tenant_seq" in denied.facts:
+        facts = denied.facts
+        model = f" for {facts['model']}" if facts["model"] else ""
+        lines.append(
+            f"shown: the denied request of tenant {facts['tenant']} to {facts.get('endpoint')}{model} "
+            f"was recorded, with key {facts['key']}"
+        )
     if end is not None:
         outcome = end.facts.get("outcome") or end.facts.get("code")
         lines.append(f"shown: the end was recorded with status {end.facts.get('status')} ({outcome})")

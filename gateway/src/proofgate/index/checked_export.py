@@ -18,8 +18,8 @@ class ExportContradictedError(Exception):
 
 @dataclass
 class Numbers:
-    """The numbers of one tenant's admissions in one log, as stretches without a gap, and where the exported
-    ones are."""
+    """The numbers of one tenant's admitted and denied requests in one log, as stretches without a gap, and
+    where the exported ones are."""
 
     seen: set[int] = field(default_factory=set)
     exported: set[int] = field(default_factory=set)
@@ -55,14 +55,13 @@ class Checked:
 
     @property
     def claims_whole(self) -> bool:
-        """Whether the question was one of which an export can show that no admission is missing between two
-        others."""
+        """Whether the question was one of which an export can show that no admitted or denied request is
+        missing between two others."""
         asked = self.manifest["filter"]
         return "tenant" in asked and asked.keys() <= WHOLE_FILTERS
 
     def gaps(self) -> dict[tuple[str, str], list[int]]:
-        """The numbers that are missing between the first and the last admission of each tenant in each
-        log."""
+        """The numbers that are missing between the first and the last request of each tenant in each log."""
         found = {}
         for place, numbers in self.numbers.items():
             missing = len(range(min(numbers.seen), max(numbers.seen) + 1)) - len(numbers.seen)
@@ -103,7 +102,7 @@ def compare_claims(manifest: dict[str, Any], checked: Checked) -> None:
 def _compare_tenant(
     place: tuple[str, str], claim: dict[str, Any] | None, exported: set[int], checked: Checked
 ) -> None:
-    named = f"admissions of {place[0]} in {place[1]}"
+    named = f"requests of {place[0]} in {place[1]}"
     claimed = 0 if claim is None else claim["exchanges"]
     hold_against({named: claimed}, {named: len(exported)}, {}, checked)
     if claim is None or len(exported) < claimed:

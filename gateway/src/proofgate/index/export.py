@@ -47,7 +47,7 @@ WHOLE_FILTERS = {"tenant", "since", "until"}
 
 @dataclass
 class Numbered:
-    """The admissions of one tenant in one log that an export holds, by their numbers."""
+    """The admitted and denied requests of one tenant in one log that an export holds, by their numbers."""
 
     first: int
     last: int
@@ -252,7 +252,7 @@ class _Export:
             of.exchanges += 1
 
     def _neighbours(self) -> Iterable[Row]:
-        """The tenant's admissions beside those that are exported, which show that none at the edges is left
+        """The tenant's requests beside those that are exported, which show that none at the edges is left
         out."""
         for (tenant, origin), of in sorted(self._numbered.items()):
             for number, near in ((of.first - 1, of.times[0]), (of.last + 1, of.times[1])):

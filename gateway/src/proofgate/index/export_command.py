@@ -159,20 +159,21 @@ def _told(checked: Checked, gaps: dict[tuple[str, str], list[int]]) -> list[str]
     for (tenant, origin), numbers in sorted(checked.numbers.items()):
         if (tenant, origin) in gaps:
             some = ", ".join(map(str, gaps[tenant, origin]))
-            lines.append(f"missing: admissions {some} of {tenant} in {origin}")
+            lines.append(f"missing: requests {some} of {tenant} in {origin}")
             continue
         first, last = min(numbers.exported, default=0), max(numbers.exported, default=0)
         before = first == 1 or first - 1 in numbers.seen
         after = last + 1 in numbers.seen
         lines.append(
-            f"shown: admissions {first} to {last} of {tenant} in {origin}, and none between is missing"
+            f"shown: requests {first} to {last} of {tenant} in {origin}, and none between is missing"
         )
         if not before:
-            lines.append(f"not shown: that admission {first - 1} there does not belong to it")
+            lines.append(f"not shown: that request {first - 1} there does not belong to it")
         if not after:
             lines.append(f"not shown: that {last} is the last one there")
     lines.append(
-        "not shown: that no refusal and no log without an exchange in here is left out; neither is numbered"
+        "not shown: that no refusal for another reason than a policy, and no log without an exchange in here,"
+        " is left out; neither is numbered"
     )
     return [*map(plain, lines), verdict]
 

@@ -42,7 +42,7 @@ def facts(records: Sequence[dict[str, Any]]) -> dict[str, Any]:
         "time": time_text(int(first["ts"])),
         "tenant": first["tenant"],
         "tenant_seq": first.get("tenant_seq"),
-        "key": first.get("counted") if refused else first["key"],
+        "key": first.get("key", first.get("counted")) if refused else first["key"],
         "model": first.get("model") or None,
         "providers": list(dict.fromkeys(providers)),
         "endpoint": first["endpoint"],

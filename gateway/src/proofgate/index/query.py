@@ -129,8 +129,8 @@ class Questions:
         return page.rows[0] if page.rows else None
 
     def admission(self, tenant: str, origin: str, number: int, near: int) -> Row | None:
-        """A tenant's admission by its number in a log, near a time: it is looked for outward from there, and
-        only where its number can be."""
+        """A tenant's admitted or denied request by its number in a log, near a time: it is looked for outward
+        from there, and only where its number can be."""
         try:
             logs = self._catalogue.execute("SELECT id FROM log WHERE origin = ?", (origin,)).fetchone()
             days = sums.days_of_number(self._catalogue, tenant, origin, number)

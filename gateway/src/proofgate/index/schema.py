@@ -52,7 +52,7 @@ CREATE TABLE used(span INTEGER, at INTEGER, tenant INTEGER, model INTEGER, shard
 -- or replaced, by this rule or another.
 CREATE TABLE ruled(span INTEGER, at INTEGER, tenant INTEGER, rule INTEGER, exchanges INTEGER NOT NULL,
   denied INTEGER NOT NULL, redacted INTEGER NOT NULL, PRIMARY KEY(span, at, tenant, rule)) WITHOUT ROWID;
--- The first and the last number of a tenant's admissions in a log on a day.
+-- The first and the last number of a tenant's admitted and denied requests in a log on a day.
 CREATE TABLE numbered(log INTEGER, tenant INTEGER, day INTEGER, first INTEGER NOT NULL, last INTEGER NOT NULL,
   PRIMARY KEY(log, tenant, day)) WITHOUT ROWID;
 """

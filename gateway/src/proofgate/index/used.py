@@ -20,7 +20,7 @@ SELECT (SELECT text FROM text WHERE id = tenant), (SELECT text FROM text WHERE i
   {", ".join(f"sum(verdict = {number})" for number in _COUNTED)}, sum(end_seq IS NULL), total(prompt_tokens),
   total(completion_tokens), total(cost),
   sum(verdict NOT IN ({REFUSED}, {DENIED}) AND end_seq IS NOT NULL AND cost IS NULL),
-  max(CASE WHEN tenant_seq IS NOT NULL THEN ts END)
+  max(CASE WHEN verdict NOT IN ({REFUSED}, {DENIED}) THEN ts END)
 FROM exchange WHERE"""  # noqa: S608 - numbers of ours
 
 

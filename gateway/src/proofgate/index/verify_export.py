@@ -330,7 +330,10 @@ def _exchange(line: dict[str, Any], asked: Filter, checked: Checked) -> dict[str
 
 
 def _is_whole(records: list[dict[str, Any]]) -> bool:
-    """Whether the end of an admitted exchange is there, and as many attempts as that counts."""
+    """Whether the end of an exchange is there, and as many attempts as that counts. A denied request is
+    its own end."""
+    if records[0]["kind"] == "rejection":
+        return True
     attempts = sum(record["kind"] == "attempt" for record in records)
     end = next((record for record in records if record["kind"] in ("completion", "aborted")), None)
     return end is not None and (end["kind"] == "aborted" or end.get("attempts", 1) == attempts + 1)

@@ -134,9 +134,12 @@ def verify(
         if older.origin == newer.origin:
             require_link(receipt, older, newer, vkey)
     bodies = []
-    for name, kind, digest in (("request", "admission", request), ("response", "completion", response)):
+    for name, kinds, digest in (
+        ("request", ("admission", "rejection"), request),
+        ("response", ("completion",), response),
+    ):
         if digest is not None:
-            _reveal(receipt, records, kind, name, vkey, digest)
+            _reveal(receipt, records, kinds, name, vkey, digest)
             bodies.append(name)
     return Verified(receipt, records, tuple(bodies))
 
@@ -199,13 +202,18 @@ def _require_one_exchange(records: tuple[ProvenRecord, ...]) -> None:
 
 
 def _reveal(
-    receipt: Receipt, records: tuple[ProvenRecord, ...], kind: str, name: str, vkey: str, digest: bytes
+    receipt: Receipt,
+    records: tuple[ProvenRecord, ...],
+    kinds: tuple[str, ...],
+    name: str,
+    vkey: str,
+    digest: bytes,
 ) -> None:
     entry = next(
-        (entry for entry, record in zip(receipt.entries, records, strict=True) if record.kind == kind), None
+        (entry for entry, record in zip(receipt.entries, records, strict=True) if record.kind in kinds), None
     )
     if entry is None:
-        raise ContradictedError(f"the receipt holds no {kind}, so no {name} was recorded in it")
+        raise ContradictedError(f"the receipt holds no {kinds[0]}, so no {name} was recorded in it")
     try:
         _core.reveal_digest(entry.record.encode(), entry.proof, vkey, digest)
     except _core.ProofgateError as error:

@@ -35,13 +35,18 @@ class Recorded:
         return bool(self.begin["kind"] == "admission")
 
     @property
+    def is_committed(self) -> bool:
+        """Whether the record commits to the request: it does for what was admitted, or denied by a policy."""
+        return "request" in self.begin
+
+    @property
     def tenant(self) -> str | None:
         """Whose it is, where that is known."""
         return self.begin.get("tenant")
 
     @property
     def model(self) -> str | None:
-        """The model asked for; refused requests name none."""
+        """The model asked for; requests that were refused for another reason than a policy name none."""
         return self.begin.get("model")
 
     def length(self, answer: bool) -> int | None:

@@ -75,7 +75,7 @@ def _one(
     result, reason = compared["result"], compared.get("reason")
     if reason == "not_stored" and isinstance(body, str):
         reason = body
-    if content is not None and not recorded.was_admitted:
+    if content is not None and not recorded.is_committed:
         # Nothing binds it to the record but its length.
         reason = reason or "uncommitted"
     return Replay(

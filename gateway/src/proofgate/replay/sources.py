@@ -41,7 +41,7 @@ class Folder:
         self._folder = folder
 
     def body(self, recorded: Recorded, answer: bool) -> bytes | str:
-        """As of every source; no record commits to the body of a request that was refused."""
+        """As of every source; not every record of a refused request commits to its body."""
         length = recorded.length(answer)
         if length is None or not _NAME.fullmatch(recorded.id):
             return "not_stored"
@@ -52,7 +52,7 @@ class Folder:
             return "not_stored"
         if len(content) != length:
             return "other_body"
-        if not recorded.was_admitted:
+        if not recorded.is_committed:
             return content
         return recorded.core.commits_to(answer, content) or content
 

@@ -465,6 +465,11 @@ impl Rejection {
         }
     }
 
+    /// Whether a rule, an external policy or the check of guarded tools turns the request away.
+    pub fn is_denial(&self) -> bool {
+        self.code.starts_with("policy_") || self.code == "guarded_tool_refused"
+    }
+
     /// Another method than the path knows.
     pub fn method_not_allowed(allow: &'static str) -> Rejection {
         Rejection {

@@ -1,5 +1,6 @@
 //! Who opened a connection, and for whom the load balancer routed it: what it says, and why it is believed.
 
+use std::fmt;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use subtle::ConstantTimeEq;
@@ -56,6 +57,15 @@ impl From<SocketAddr> for Sender {
     }
 }
 
+impl fmt::Display for Sender {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            IpAddr::V4(address) => address.fmt(out),
+            IpAddr::V6(network) => write!(out, "{network}/64"),
+        }
+    }
+}
+
 /// Whose requests a connection may carry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Routed {
@@ -105,6 +115,8 @@ mod tests {
         assert_ne!(sender("2001:db8:1:2::3"), sender("2001:db8:1:3::3"));
         assert_eq!(sender("::ffff:192.0.2.1"), sender("192.0.2.1"));
         assert_ne!(sender("192.0.2.1"), sender("192.0.2.2"));
+        assert_eq!(sender("192.0.2.1").to_string(), "192.0.2.1");
+        assert_eq!(sender("2001:db8:1:2::3").to_string(), "2001:db8:1:2::/64");
     }
 
     #[test]

@@ -17,7 +17,11 @@ const MAX_RECEIPT: usize = 16 << 20;
 const MOST: usize = 256;
 /// Which records commit to a request, as what. One that was still coming when it was admitted stands whole in the completion
 /// alone.
-const REQUEST: [(&str, &str); 2] = [("completion", "received"), ("admission", "request")];
+const REQUEST: [(&str, &str); 3] = [
+    ("completion", "received"),
+    ("admission", "request"),
+    ("rejection", "request"),
+];
 const RESPONSE: [(&str, &str); 1] = [("completion", "response")];
 
 /// A receipt that was read and not checked. What else is in it is passed over.

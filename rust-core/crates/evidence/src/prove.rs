@@ -200,7 +200,6 @@ fn salt_of(
 ) -> Result<Result<[u8; SALT], SaltIs>, EvidenceError> {
     // Both commitments of an exchange are salted with the salt of its admission.
     let (dir, seq) = match record::parse(record) {
-        Ok(Record::Admission(admission)) => (incarnation_dir.to_owned(), admission.seq),
         Ok(Record::Completion(completion)) => match &completion.incarnation {
             None => (incarnation_dir.to_owned(), completion.admission),
             Some(named) => {
@@ -211,7 +210,11 @@ fn salt_of(
                 }
             }
         },
-        _ => return Ok(Err(SaltIs::Unneeded)),
+        Ok(record) => match record.committed_request() {
+            Some(request) => (incarnation_dir.to_owned(), request.seq),
+            None => return Ok(Err(SaltIs::Unneeded)),
+        },
+        Err(_) => return Ok(Err(SaltIs::Unneeded)),
     };
     let stored = match stored_salt(storage, &dir, seq) {
         Err(EvidenceError::Io {
@@ -222,19 +225,20 @@ fn salt_of(
     let Some(stored) = stored else {
         return Ok(Err(SaltIs::Gone));
     };
-    // Whether it is a half, its admission tells.
-    let admission = match read_record(storage, &dir, seq) {
+    // The record of its request names the key, if it is a half.
+    let begun = match read_record(storage, &dir, seq) {
         Err(error @ EvidenceError::Io { .. }) => return Err(error),
         Err(_) => return Ok(Err(SaltIs::Gone)),
-        Ok(admission) => admission,
+        Ok(begun) => begun,
     };
-    let Ok(Record::Admission(admission)) = record::parse(&admission) else {
+    let begun = record::parse(&begun);
+    let Some(request) = begun.as_ref().ok().and_then(Record::committed_request) else {
         return Ok(Err(SaltIs::Gone));
     };
-    let Some(id) = admission.shred_key else {
+    let Some(id) = request.shred_key else {
         return Ok(Ok(stored));
     };
-    let key = shred_keys.and_then(|keys| keys.find(&admission.tenant, id));
+    let key = shred_keys.and_then(|keys| keys.find(request.tenant, id));
     Ok(key.map(|key| key.salt(&stored)).ok_or(SaltIs::Locked(id)))
 }
 

@@ -69,9 +69,9 @@ pub struct Rules {
     incarnation: Ulid,
     opened: Option<Opened>,
     open: BTreeMap<u64, Admitted>,
-    /// Number of the newest admission of each tenant.
+    /// Number of the newest admitted or denied request of each tenant.
     counted: HashMap<String, u64>,
-    /// Whether all admissions of the log have passed.
+    /// Whether all records of the log have passed.
     counted_from_start: bool,
     foreign_ends: Vec<ForeignEnd>,
     takeovers: Vec<(u64, Predecessor)>,
@@ -175,7 +175,7 @@ impl Rules {
     }
 
     /// Says that records are missing before the next one: from here on it is not known what ends what, and the next
-    /// admission of each tenant may have any number.
+    /// request of each tenant may have any number.
     pub fn lose(&mut self) {
         self.complete = false;
         self.open.clear();
@@ -254,6 +254,7 @@ impl Rules {
                 self.open.insert(seq, admitted);
                 self.count(seq, &admission.tenant, admission.tenant_seq)
             }
+            Record::Rejection(rejection) => self.deny(seq, rejection),
             Record::Attempt(attempt) if attempt.incarnation.is_none() => {
                 self.is_open(seq, attempt.admission, &attempt.id)
             }
@@ -288,10 +289,31 @@ impl Rules {
         }
     }
 
+    /// Counts a denied request, and requires that its record has what belongs together.
+    fn deny(&mut self, seq: u64, rejection: &record::Rejection<'_>) -> Result<(), String> {
+        let Some(number) = rejection.tenant_seq else {
+            return match rejection.request {
+                Some(_) => Err(format!(
+                    "record {seq} commits to a refused request, and has no number of its tenant's requests"
+                )),
+                None => Ok(()),
+            };
+        };
+        let whole = rejection.key.is_some()
+            && rejection.model.is_some()
+            && rejection.request.is_some() == rejection.salt.is_some();
+        match rejection.tenant.as_ref().filter(|_| whole) {
+            Some(tenant) => self.count(seq, tenant, number),
+            None => Err(format!(
+                "record {seq} is a denied request without its tenant, its key, its model or its salt"
+            )),
+        }
+    }
+
     fn count(&mut self, seq: u64, tenant: &str, number: u64) -> Result<(), String> {
         let wrong = |before: u64| {
             Err(format!(
-                "record {seq} is admission {number} of {tenant}, but this log has {before} before it"
+                "record {seq} is request {number} of {tenant}, but this log has {before} before it"
             ))
         };
         match self.counted.get_mut(tenant) {

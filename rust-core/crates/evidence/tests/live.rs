@@ -290,6 +290,7 @@ fn a_log_that_two_threads_extend_is_never_called_damaged() {
                     bytes: 0,
                     policy: None,
                     config: ConfigId([1; 8]),
+                    ..Rejection::default()
                 };
                 for _ in 0..8 {
                     // Without a segment at hand the ledger thread is behind, and the next turn finds one.

@@ -81,9 +81,9 @@ fn salts_that_are_gone_or_short_are_told_and_zeroed_ones_are_counted() {
     disk.rot(&salts, |bytes| bytes.truncate(320));
     expect(&check(&disk), Verdict::Invalid, "are missing");
     disk.rot(&salts, Vec::clear);
-    expect(&check(&disk), Verdict::Invalid, "the salts of 40 admissions");
+    expect(&check(&disk), Verdict::Invalid, "the salts of 40 requests");
     disk.remove(&salts).unwrap();
-    expect(&check(&disk), Verdict::Invalid, "the salts of 40 admissions");
+    expect(&check(&disk), Verdict::Invalid, "the salts of 40 requests");
 }
 
 #[test]
@@ -96,7 +96,7 @@ fn a_salt_that_was_changed_is_told_with_its_record_and_one_put_elsewhere_too() {
         expect(
             &check(&disk),
             Verdict::Invalid,
-            "the salts of 1 admissions (first: record 1) are not the ones that their records name",
+            "the salts of 1 requests (first: record 1) are not the ones that their records name",
         );
         disk.rot(&salts, |bytes| bytes.clone_from(&stored));
     }
@@ -109,7 +109,7 @@ fn a_salt_that_was_changed_is_told_with_its_record_and_one_put_elsewhere_too() {
     expect(
         &check(&disk),
         Verdict::Invalid,
-        "the salts of 2 admissions (first: record 1) are not",
+        "the salts of 2 requests (first: record 1) are not",
     );
     disk.rot(&salts, |bytes| bytes[32..128].fill(0));
     assert_eq!(
@@ -215,7 +215,7 @@ fn a_tenants_admission_that_is_missing_or_counted_twice_is_told() {
         assert_eq!(worker.admitted, 40);
         worker.admitted = newest;
         worker.complete_one("next");
-        let said = format!("is admission {next} of acme, but this log has 40 before it");
+        let said = format!("is request {next} of acme, but this log has 40 before it");
         expect(&check(&disk), Verdict::Invalid, &said);
     }
 }
@@ -228,7 +228,7 @@ fn the_admissions_of_a_tenant_are_counted_from_one_in_each_log() {
     expect(
         &check(&disk),
         Verdict::Invalid,
-        "is admission 2 of acme, but this log has 0",
+        "is request 2 of acme, but this log has 0",
     );
     let (disk, _, mut second) = two_lives();
     second.complete_one("first of the second");

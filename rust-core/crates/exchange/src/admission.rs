@@ -78,6 +78,8 @@ pub struct RejectedCall<'c> {
     pub refused: Option<RejectedRequest<'c>>,
     /// Whether a limit or budget of the tenant turns it away.
     pub(crate) is_over_limit: bool,
+    /// Whether a rule, an external policy or the check of guarded tools denies it, and the model that it asks for.
+    pub(crate) denied: Option<String>,
     /// After how long it may be tried again, where it would fit if requests under way used nothing of what they reserved.
     pub(crate) fits_in: Option<Duration>,
 }
@@ -88,6 +90,7 @@ impl From<Rejection> for Box<RejectedCall<'_>> {
             rejection,
             refused: None,
             is_over_limit: false,
+            denied: None,
             fits_in: None,
         })
     }
@@ -365,6 +368,7 @@ async fn admit<'c>(
                 ..RejectedRequest::default()
             }),
             is_over_limit: false,
+            denied: None,
             fits_in: None,
         })
     };
@@ -470,7 +474,11 @@ async fn admit<'c>(
     };
     incoming.span.lap_now(Stage::Policy);
     let turn_denied_away = |denied: Box<DeniedRequest<'c>>| {
-        turn_away(denied.rejection, counted(), RequestOutcome::Denied, denied.note)
+        let model = denied.rejection.is_denial().then(|| call.model.to_string());
+        Box::new(RejectedCall {
+            denied: model,
+            ..*turn_away(denied.rejection, counted(), RequestOutcome::Denied, denied.note)
+        })
     };
     let mut judged = judged.map_err(turn_denied_away)?;
     let guard = match &plan.guarded {
@@ -515,7 +523,13 @@ async fn admit<'c>(
     if let Some(changes) = &tool_changes {
         let body = judged.rewritten.take();
         let written = changes.write(&gateway.buffers, call, incoming.body, body, reply.extra);
-        judged.rewritten = Some(written?);
+        judged.rewritten = Some(written.map_err(|rejection| match rejection.is_denial() {
+            true => turn_denied_away(Box::new(DeniedRequest {
+                rejection,
+                note: judged.note.take(),
+            })),
+            false => rejection.into(),
+        })?);
     }
     let without = match incoming.form {
         None => {
@@ -700,7 +714,8 @@ pub fn translate(
     })
 }
 
-async fn digest(body: &[u8]) -> BodyDigest {
+/// The digest of a body; of a long one, other tasks run between its pieces.
+pub(crate) async fn digest(body: &[u8]) -> BodyDigest {
     let mut digest = BodyDigest::new();
     if body.len() <= AT_ONCE {
         digest.update(body);

@@ -14,6 +14,7 @@ use proofgate_upstream::failure::{CLIENT_CLOSED_REQUEST, Failure};
 use tokio::time::Instant;
 
 use crate::admission::{Accepted, Chosen, RejectedCall, accept};
+use crate::denial;
 use crate::estimate;
 use crate::fallback;
 use crate::incoming_call::IncomingCall;
@@ -30,15 +31,18 @@ const MEMORY: usize = 32 * 1024;
 pub async fn run(mut incoming: IncomingCall<'_>, mut reply: Reply<'_>) -> AfterExchange {
     let reply = &mut reply;
     let Ok(_room) = incoming.gateway.buffers.budget.share(MEMORY) else {
-        return Box::pin(refuse(incoming, reply, Rejection::OVERLOADED, None)).await;
+        return Box::pin(refuse(incoming, reply, Rejection::OVERLOADED, None, None)).await;
     };
     let accepted = match accept(&mut incoming, reply).await {
         Ok(accepted) => accepted,
         Err(turned_away) => {
             let RejectedCall {
-                rejection, refused, ..
+                rejection,
+                refused,
+                denied,
+                ..
             } = *turned_away;
-            return Box::pin(refuse(incoming, reply, rejection, refused)).await;
+            return Box::pin(refuse(incoming, reply, rejection, refused, denied)).await;
         }
     };
     let Accepted {
@@ -137,12 +141,13 @@ fn is_to_be_estimated(dialect: Dialect, chosen: &Chosen<'_>, heard: &UpstreamOut
         }
 }
 
-/// Records a refusal and tells the client.
+/// Records a refusal and answers it. `denied`: the model that a denied request asks for.
 async fn refuse(
     mut incoming: IncomingCall<'_>,
     reply: &mut Reply<'_>,
     rejection: Rejection,
     refused: Option<RejectedRequest<'_>>,
+    denied: Option<String>,
 ) -> AfterExchange {
     if incoming.upload.take().is_some() {
         // The rest of its body is not read.
@@ -156,7 +161,10 @@ async fn refuse(
     });
     refused.series = incoming.series.take();
     refused.observed = incoming.observed.take();
-    let id = incoming.gateway.reject(&rejection, refused).await;
+    let id = match denied {
+        Some(model) => denial::record(&incoming, &rejection, refused, &model).await,
+        None => incoming.gateway.reject(&rejection, refused).await,
+    };
     incoming.span.lap_now(Stage::CompletionRecord);
     let after = send_answer(reply, &rejection.answer(), id.as_str()).await;
     incoming.span.lap_now(Stage::ClientWrite);

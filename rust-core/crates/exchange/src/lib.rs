@@ -13,6 +13,7 @@ pub mod admission;
 mod batch_input;
 mod batch_lines;
 pub mod body;
+mod denial;
 mod denied_betas;
 pub mod endpoint;
 mod estimate;

@@ -264,7 +264,7 @@ impl OpenExchange {
             attribution: admitted.attribution.recorded(tenant, shredder),
             config,
         };
-        let admission = recorder.append_admission(&mut room, tenant, |seq, tenant_seq, out| {
+        let admission = recorder.append_numbered(&mut room, tenant, |seq, tenant_seq, out| {
             admission(seq, tenant_seq).encode_into(out)
         })?;
         let listed = recorder.open().insert(Entry {

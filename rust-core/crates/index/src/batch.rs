@@ -304,20 +304,29 @@ impl Joining {
             bytes: None,
             duration: None,
         };
+        // Files and batches have none.
+        let model = rejection.model.as_ref().filter(|model| !model.is_empty());
+        let model = model.map(|model| names.text(model));
+        let said = rejection.attribution.as_ref();
+        let attributed = said.map_or_else(Attributed::default, |said| Attributed::of(said, names));
         of.exchanges.push(Exchange {
             ts,
             seq: whole(rejection.seq),
             id: RequestId::from(rejection.id.as_ref()),
             tenant: rejection.tenant.as_ref().map(|tenant| names.text(tenant)),
-            tenant_seq: None,
-            key: rejection.counted.as_ref().map(|key| names.text(key)),
-            model: None,
+            tenant_seq: rejection.tenant_seq.map(whole),
+            key: rejection
+                .key
+                .as_ref()
+                .or(rejection.counted.as_ref())
+                .map(|key| names.text(key)),
+            model,
             providers: None,
             endpoint: rejection.endpoint.as_ref().map(|endpoint| names.text(endpoint)),
             verdict: Verdict::Refused,
             rules: names.set(rules(rejection.policy.as_ref())),
             bytes: whole(rejection.bytes),
-            attributed: Attributed::default(),
+            attributed,
             attempts: Vec::new(),
             end: Some(end),
         });

@@ -94,7 +94,7 @@ pub struct Exchange {
     pub id: RequestId,
     /// Its tenant, as far as it is known.
     pub tenant: Option<u32>,
-    /// Which one of its tenant's admissions in this log it is; none of a refusal.
+    /// Which one of its tenant's admitted and denied requests in this log it is; none of another refusal.
     pub tenant_seq: Option<i64>,
     /// The key's id.
     pub key: Option<u32>,

@@ -66,7 +66,7 @@ impl Day {
         sums
     }
 
-    /// The first and the last number of each tenant's admissions among its exchanges.
+    /// The first and the last number of each tenant's requests among its exchanges.
     #[must_use]
     pub fn numbered(&self) -> BTreeMap<u32, (i64, i64)> {
         let mut numbered = BTreeMap::new();

@@ -7,7 +7,7 @@
 
 use proofgate_evidence::{FileStorage, ReadStorage, TREE};
 use proofgate_index::{
-    Batch, IndexError, LateKind, Limits, LogCursor, Reader, RequestId, SignedLog, signed_logs,
+    Batch, IndexError, LateKind, Limits, LogCursor, Reader, RequestId, SignedLog, Verdict, signed_logs,
 };
 use proofgate_ledger_testkit::{self as testkit, Promised, Worker, filled, reframe, small, start, vkey};
 use proofgate_wal::Storage;
@@ -78,6 +78,23 @@ fn each_exchange_is_one_row_with_one_end_however_batches_cut_it() {
     assert_eq!(day.texts()[providers[0] as usize], "openai");
     assert_eq!((first.tenant_seq, first.bytes), (Some(1), 5));
     assert_eq!(first.end.unwrap().status, Some(200));
+}
+
+#[test]
+fn a_denied_request_is_a_row_with_its_model_its_key_and_its_number() {
+    let (disk, mut worker) = filled();
+    worker.deny("denied").unwrap();
+    worker.complete_one("after");
+    let batches = read(&disk, &logs(&disk)[0]).unwrap();
+    let days = batches.iter().flat_map(|batch| batch.days.values());
+    let mut rows = days.flat_map(|day| day.exchanges.iter().map(move |row| (day, row)));
+    let (day, denied) = rows.find(|(_, row)| row.id == RequestId::from("denied")).unwrap();
+    let text = |number: Option<u32>| day.texts()[number.unwrap() as usize].as_str();
+    assert_eq!(
+        (text(denied.tenant), text(denied.key), text(denied.model)),
+        ("acme", "01234567", "m")
+    );
+    assert_eq!((denied.tenant_seq, denied.verdict), (Some(41), Verdict::Refused));
 }
 
 #[test]

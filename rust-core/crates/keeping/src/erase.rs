@@ -205,7 +205,7 @@ fn carry_out(
 
 type Located = BTreeMap<PathBuf, BTreeSet<u64>>;
 
-/// Where the admissions of an exchange stand. What nobody has signed is not taken for all that there is.
+/// Where the admissions of an exchange stand, or the record of a denied request. What nobody has signed is not taken for all that there is.
 fn locate(storage: &dyn ReadStorage, request: &Request<'_>, id: &str) -> Result<Located, KeepingError> {
     let is_proved = |one: &FoundRecord| {
         prove::proof_of(storage, &one.dir, one.seq, &one.record, Some(request.key)).is_ok()
@@ -216,7 +216,7 @@ fn locate(storage: &dyn ReadStorage, request: &Request<'_>, id: &str) -> Result<
     }
     let mut located = Located::new();
     for one in found {
-        if let Ok(Record::Admission(_)) = record::parse(&one.record) {
+        if record::parse(&one.record).is_ok_and(|record| record.committed_request().is_some()) {
             located.entry(one.dir).or_default().insert(one.seq);
         }
     }
@@ -270,19 +270,21 @@ impl Concerned {
 
     /// Takes a record, which may be of an exchange that is concerned.
     fn take(&mut self, seq: u64, record: &Record<'_>, request: &Request<'_>, holds: &[&Hold]) {
-        if let (Forgotten::Tenant { name, until }, Record::Admission(admission)) = (request.what, record)
-            && admission.tenant == *name
+        let committed = record.committed_request();
+        if let (Forgotten::Tenant { name, until }, Some(committed)) = (request.what, committed)
+            && committed.tenant == *name
         {
             match until {
-                None if admission.ts > request.now => self.ahead = Some(seq),
-                Some(until) if admission.ts > *until => {}
+                None if committed.ts > request.now => self.ahead = Some(seq),
+                Some(until) if committed.ts > *until => {}
                 _ => self.add(seq),
             }
         }
         let admission = match record {
-            Record::Admission(admission) if self.has(seq) => {
-                admission.tenant.as_ref().clone_into(&mut self.tenant);
-                if admission.ts > request.now {
+            Record::Admission(_) | Record::Rejection(_) if self.has(seq) => {
+                let Some(committed) = committed else { return };
+                committed.tenant.clone_into(&mut self.tenant);
+                if committed.ts > request.now {
                     self.ahead = Some(seq);
                 }
                 let minimum = request.policy.map(|policy| policy.of(&self.tenant));

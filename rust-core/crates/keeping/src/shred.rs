@@ -122,10 +122,12 @@ pub fn plan_shred(
                 let touches = move |hold: &&&Hold| hold.scope.touches(Some(request.tenant), id, record.ts());
                 holds.iter().filter(touches).map(|hold| hold.id)
             };
+            let committed = record.committed_request();
             let key = match record {
-                Record::Admission(admission) if admission.tenant == request.tenant => {
-                    let key = admission.shred_key.filter(wanted);
-                    if let Some(keys) = keys_of.get_mut(&*admission.id) {
+                Record::Admission(_) | Record::Rejection(_) => {
+                    let of_tenant = committed.filter(|committed| committed.tenant == request.tenant);
+                    let key = of_tenant.and_then(|committed| committed.shred_key).filter(wanted);
+                    if let Some(keys) = of_tenant.and_then(|committed| keys_of.get_mut(committed.id)) {
                         keys.insert(key);
                     }
                     key
@@ -155,16 +157,18 @@ pub fn plan_shred(
             };
             let Some(key) = key else { return };
             let concerned = keys.entry(key).or_default();
-            if let Record::Admission(admission) = record {
-                open.insert((log, seq), key);
+            if let Some(committed) = committed {
+                if matches!(record, Record::Admission(_)) {
+                    open.insert((log, seq), key);
+                }
                 concerned.exchanges += 1;
-                if admission.ts > request.now {
-                    concerned.ahead = Some(admission.id.to_string());
+                if committed.ts > request.now {
+                    concerned.ahead = Some(committed.id.to_owned());
                 }
                 let minimum = request.policy.map(|policy| policy.of(request.tenant));
                 let young = minimum.filter(|minimum| !is_over(*minimum, record.ts(), request.now));
                 concerned.young = young
-                    .map(|minimum| (admission.id.to_string(), minimum))
+                    .map(|minimum| (committed.id.to_owned(), minimum))
                     .or(concerned.young.take());
             }
             concerned.held_by.extend(touching());

@@ -15,8 +15,8 @@ use proofgate_keeping::{
 };
 use proofgate_ledger::{ShredKey, SigningKey};
 use proofgate_ledger_testkit::{
-    self as testkit, Meanwhile, Promised, Worker, across, dir, end_later, flip, forge, four_lives, renamed,
-    rotate, set_back, start, take_away, ulid, vkey,
+    self as testkit, Meanwhile, Promised, Worker, across, dir, end_later, filled, flip, forge, four_lives,
+    renamed, rotate, set_back, start, take_away, ulid, vkey,
 };
 use proofgate_payloads::{Field, Payload, PayloadKey, PayloadWriter, is_punched};
 use proofgate_wal::Storage;
@@ -136,6 +136,25 @@ fn an_exchange_is_forgotten_and_everything_else_still_verifies() {
         found(&report)
     );
     assert_eq!(done(&keep, &exchange("req-1")), ["erased 1"], "it is signed once");
+}
+
+#[test]
+fn a_denied_request_is_forgotten_like_an_admitted_one() {
+    let (disk, mut worker) = filled();
+    let denied = worker.deny("denied").unwrap();
+    worker.seal().unwrap();
+    let keep = Keep::of(&disk);
+    let salt = stored_salt(&disk, &dir(&worker), denied).unwrap().unwrap();
+    assert_eq!(done(&keep, &exchange("denied")), ["erase 1"]);
+    assert!(!holds_bytes(&disk, &salt), "no file of the ledger holds it");
+    assert_eq!(done(&keep, &tenant("acme", DAY)), ["erase 41"]);
+    let report = keep.check();
+    assert_eq!(
+        (report.verdict, report.incarnations[0].erased_salts),
+        (Verdict::Ok, 41),
+        "{:#?}",
+        found(&report)
+    );
 }
 
 #[test]

@@ -1,7 +1,9 @@
 //! A worker in miniature.
 
 use crate::{Promised, key, records};
-use proofgate_ledger::record::{Admission, Coming, Completion, ConfigId, Outcome, Received, Seal};
+use proofgate_ledger::record::{
+    Admission, Coming, Commitment, Completion, ConfigId, Outcome, Received, Rejection, Seal,
+};
 use proofgate_ledger::{LedgerError, ShredKey};
 use proofgate_wal::{Follower, Incarnation, Storage, Ulid, WalError, Writer};
 
@@ -103,6 +105,42 @@ impl Worker {
         });
         self.admitted += u64::from(appended.is_ok());
         appended
+    }
+
+    /// Appends the record of a denied request with the body `hello`.
+    pub fn deny(&mut self, id: &str) -> Result<u64, WalError> {
+        let appended = self.deny_as(id, self.admitted + 1);
+        self.admitted += u64::from(appended.is_ok());
+        appended
+    }
+
+    /// The same as the request of this number of its tenant's, whichever is its turn.
+    pub fn deny_as(&mut self, id: &str, tenant_seq: u64) -> Result<u64, WalError> {
+        let stored = self.writer.salt(self.writer.next_seq())?;
+        let salt = self.shred_key.as_ref().map_or(stored, |key| key.salt(&stored));
+        let shred_key = self.shred_key.as_ref().map(ShredKey::id);
+        let request = proofgate_ledger::commitment::commit(&salt, "request", b"hello");
+        let ts = self.tick();
+        self.append(|seq, out| {
+            Rejection {
+                seq,
+                ts,
+                id: id.into(),
+                tenant: Some("acme".into()),
+                tenant_seq: Some(tenant_seq),
+                key: Some("01234567".into()),
+                status: 403,
+                code: "policy_blocked".into(),
+                model: Some("m".into()),
+                bytes: 5,
+                request: Some(Commitment(request)),
+                salt: Some(proofgate_ledger::commitment::salt_id(&salt)),
+                shred_key,
+                config: ConfigId([1; 8]),
+                ..Rejection::default()
+            }
+            .encode_into(out)
+        })
     }
 
     pub fn complete(&mut self, id: &str, admission: u64) -> Result<u64, WalError> {

@@ -2,11 +2,11 @@
 //!
 //! `HMAC-SHA256(salt, "proofgate/v1/<field>" ‖ 0x00 ‖ SHA-256(body))`. Whoever keeps the 32-byte random salt and the body
 //! can open the commitment; once the salt is erased, the commitment says nothing about the body. Both commitments of an
-//! exchange use the salt of its *admission* record, because a response is hashed while it streams, before its
+//! exchange use the salt of its *admission* record (that of a denied request the salt of its own record), because a response is hashed while it streams, before its
 //! completion record has a number; the field name keeps them apart. The body is hashed without the salt, because a salt
 //! is known only when the record is made, and a long body must be hashed in pieces before that.
 
-use crate::record::{Record, SaltId};
+use crate::record::{Commitment, Record, SaltId};
 use crate::{Hash, LedgerError};
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
@@ -56,6 +56,10 @@ pub fn reveal_digest(
     let (field, commitment) = match record {
         Record::Admission(admission) => ("request", admission.request),
         Record::Completion(completion) => ("response", completion.response),
+        Record::Rejection(rejection) => match rejection.request {
+            Some(Commitment(request)) => ("request", request),
+            None => return Err(LedgerError::NoCommitment),
+        },
         _ => return Err(LedgerError::NoCommitment),
     };
     let salted = Salted::new(salt);

@@ -11,6 +11,7 @@ use std::borrow::Cow;
 mod absence;
 mod analysis;
 mod attribution;
+mod committed;
 mod compact;
 mod id;
 mod shape;
@@ -21,8 +22,9 @@ pub use crate::record_size::MAX_RECORD;
 use absence::{is_false, is_once, is_zero, is_zero_64, once};
 pub use analysis::{AnalysedAnswer, AnalysedFeature, AnalysedWindow, Analysis};
 pub use attribution::{Attribution, EndUserId, TraceId};
+pub use committed::CommittedRequest;
 use compact::Fields;
-pub use id::{ConfigDigests, ConfigId, SaltId, SettingsDigest, ShredKeyId};
+pub use id::{Commitment, ConfigDigests, ConfigId, SaltId, SettingsDigest, ShredKeyId};
 use shape::Shape;
 use text::{base64_hash, hex};
 pub use tier::TierName;
@@ -237,7 +239,8 @@ pub struct Admission<'a> {
     /// Tenant.
     #[serde(borrow)]
     pub tenant: Cow<'a, str>,
-    /// Which one of its tenant's admissions in this log it is, from 1: none is missing between two that are there.
+    /// Which one of its tenant's admitted and denied requests in this log it is, from 1: none is missing between two that are
+    /// there.
     pub tenant_seq: u64,
     /// First 8 hex digits of the API key's hash; of a token, the first 32 of its subject's.
     #[serde(borrow)]
@@ -465,6 +468,8 @@ pub enum PayloadOutcome {
     Failed,
     /// The exchange ended before it was all there and could be handed over.
     Interrupted,
+    /// It was to be stored for a denied request, and whether it was is not recorded.
+    Queued,
 }
 
 impl PayloadOutcome {
@@ -478,6 +483,7 @@ impl PayloadOutcome {
             Self::NoRoom => "no_room",
             Self::Failed => "failed",
             Self::Interrupted => "interrupted",
+            Self::Queued => "queued",
         }
     }
 }
@@ -543,8 +549,9 @@ pub struct Completion<'a> {
     pub config: ConfigId,
 }
 
-/// A request that was refused.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// A request that was refused. If a rule, an external policy or the check of guarded tools denied it, the record says as much
+/// as an admission does.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rejection<'a> {
     /// Number of the record.
     pub seq: u64,
@@ -555,6 +562,12 @@ pub struct Rejection<'a> {
     pub id: Cow<'a, str>,
     /// Tenant, when it was known.
     pub tenant: Option<Cow<'a, str>>,
+    /// As in an admission, whose numbers denied requests share; absent when the request was refused for another reason.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tenant_seq: Option<u64>,
+    /// As in an admission; absent when the request was not denied.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<Cow<'a, str>>,
     /// As `key` of an admission, when the request had passed the limits and counts there as a request.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub counted: Option<Cow<'a, str>>,
@@ -566,13 +579,31 @@ pub struct Rejection<'a> {
     /// Stable machine code of the refusal.
     #[serde(borrow)]
     pub code: Cow<'a, str>,
+    /// Model asked for; absent when the request was not denied.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<Cow<'a, str>>,
     /// Endpoint, when it was known.
     pub endpoint: Option<Cow<'a, str>>,
     /// Bytes of the request that were read.
     pub bytes: u64,
+    /// Commitment to these bytes; absent when the request was not denied, or its tenant has no shred key where tenants have one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<Commitment>,
+    /// Its salt; absent without a commitment.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub salt: Option<SaltId>,
+    /// As in an admission.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shred_key: Option<ShredKeyId>,
+    /// What was known of the body when the record was made; absent where it is not to be stored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub payload: Option<PayloadOutcome>,
     /// What the policy saw in the request, when it was looked at.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub policy: Option<PolicyNote<'a>>,
+    /// As in an admission; absent also when the request was not denied.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub attribution: Option<Attribution<'a>>,
     /// The configuration in force.
     pub config: ConfigId,
 }

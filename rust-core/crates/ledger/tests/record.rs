@@ -1,12 +1,12 @@
 //! The stored form of every kind of record.
 
 use proofgate_ledger::LedgerError;
-use proofgate_ledger::commitment::{BodyDigest, Salted, commit, salt_id};
+use proofgate_ledger::commitment::{BodyDigest, Salted, commit, reveal, salt_id};
 use proofgate_ledger::record::{
     Aborted, Admission, AnalysedAnswer, AnalysedFeature, AnalysedWindow, Analysis, Attempt, Attribution,
-    Coming, Completion, Config, ConfigId, EndUserId, Gap, MAX_RECORD, Open, Outcome, PayloadOutcome,
-    Payloads, PolicyNote, Predecessor, Received, Record, Rejection, SaltId, Seal, SendOutcome,
-    SettingsDigest, ShredKeyId, Takeover, TraceId, Usage, parse,
+    Coming, Commitment, Completion, Config, ConfigId, EndUserId, Gap, MAX_RECORD, Open, Outcome,
+    PayloadOutcome, Payloads, PolicyNote, Predecessor, Received, Record, Rejection, SaltId, Seal,
+    SendOutcome, SettingsDigest, ShredKeyId, Takeover, TraceId, Usage, parse,
 };
 
 /// The whole record as `serde_json` writes it.
@@ -245,8 +245,41 @@ fn kinds() -> Vec<(Record<'static>, &'static str)> {
                 bytes: 0,
                 policy: None,
                 config: ConfigId([0xab; 8]),
+                ..Rejection::default()
             }),
             r#"{"v":1,"kind":"rejection","seq":3,"ts":4,"id":"r2","tenant":null,"status":401,"code":"invalid_api_key","endpoint":null,"bytes":0,"config":"abababababababab"}"#,
+        ),
+        (
+            Record::Rejection(Rejection {
+                seq: 3,
+                ts: 4,
+                id: "r2".into(),
+                tenant: Some("acme".into()),
+                tenant_seq: Some(2),
+                key: Some("0123abcd".into()),
+                counted: Some("0123abcd".into()),
+                shared_plan: None,
+                status: 403,
+                code: "policy_blocked".into(),
+                model: Some("gpt-4o-mini".into()),
+                endpoint: Some("/v1/chat/completions".into()),
+                bytes: 512,
+                request: Some(Commitment([0; 32])),
+                salt: Some(SaltId([0x5a; 8])),
+                shred_key: Some(ShredKeyId([0xc3; 8])),
+                payload: Some(PayloadOutcome::Queued),
+                policy: Some(PolicyNote {
+                    score: 100,
+                    rules: vec!["codename".into()],
+                    ..PolicyNote::default()
+                }),
+                attribution: Some(Attribution {
+                    session: Some("s-1".into()),
+                    ..Attribution::default()
+                }),
+                config: ConfigId([0xab; 8]),
+            }),
+            r#"{"v":1,"kind":"rejection","seq":3,"ts":4,"id":"r2","tenant":"acme","tenant_seq":2,"key":"0123abcd","counted":"0123abcd","status":403,"code":"policy_blocked","model":"gpt-4o-mini","endpoint":"/v1/chat/completions","bytes":512,"request":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=","salt":"5a5a5a5a5a5a5a5a","shred_key":"c3c3c3c3c3c3c3c3","payload":"queued","policy":{"score":100,"rules":["codename"],"redacted":false,"would_block":false},"attribution":{"session":"s-1"},"config":"abababababababab"}"#,
         ),
         (
             Record::Aborted(Aborted {
@@ -448,6 +481,24 @@ fn every_kind_has_one_stored_form_and_comes_back_from_it() {
         assert_eq!(parse(text.as_bytes()).unwrap(), record);
         assert_eq!(parse(text.as_bytes()).unwrap().kind(), record.kind());
     }
+}
+
+#[test]
+fn the_record_of_a_denied_request_opens_to_its_bytes() {
+    let salt = [9; 32];
+    let denied = Record::Rejection(Rejection {
+        tenant: Some("acme".into()),
+        request: Some(Commitment(commit(&salt, "request", b"hello"))),
+        salt: Some(salt_id(&salt)),
+        ..Rejection::default()
+    });
+    assert_eq!(reveal(&denied, &salt, b"hello"), Ok("request"));
+    assert_eq!(
+        reveal(&denied, &salt, b"hullo"),
+        Err(LedgerError::CommitmentMismatch("request"))
+    );
+    let refused = Record::Rejection(Rejection::default());
+    assert_eq!(reveal(&refused, &salt, b"hello"), Err(LedgerError::NoCommitment));
 }
 
 #[test]

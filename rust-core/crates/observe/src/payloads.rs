@@ -6,7 +6,8 @@
 //! exchange pays for one comparison, and each piece of its answer for another.
 //!
 //! What cannot be stored is not admitted, as far as that is known then: while the writer has failed, the volume is nearly
-//! full, or the copies take all memory that they may. What is found out later stands in the completion.
+//! full, or the copies take all memory that they may. What is found out later stands in the completion. A denied request has
+//! no completion: its record says whether its body is handed over, and the refusal waits until that is stored.
 
 mod desk;
 mod keeping;
@@ -24,7 +25,7 @@ use proofgate_wal::{Storage, Unsynced};
 use tokio::sync::mpsc::channel;
 
 pub use desk::PayloadDesk;
-pub use keeping::{Asked, Keeping};
+pub use keeping::{Asked, DeniedBody, Keeping};
 pub use thread::PayloadThread;
 
 use crate::metrics::PayloadMetrics;

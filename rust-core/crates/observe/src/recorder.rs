@@ -3,6 +3,7 @@ pub(crate) mod clock_steps;
 mod log_history;
 mod refusal_budget;
 mod refusals;
+mod refused_keys;
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -26,6 +27,7 @@ use crate::ledger_delay::LedgerDelay;
 use crate::rotation::Desk;
 use log_history::{Former, Marked};
 use refusal_budget::Refusals;
+use refused_keys::RefusedKeys;
 
 /// Room in the ledger that is set aside when an exchange is admitted: its two records, framed, at their largest.
 const EXCHANGE_BYTES: u64 = 5472 + ATTRIBUTION_BYTES as u64;
@@ -114,8 +116,8 @@ pub struct Recorder {
     /// Where the next log will lie, and what became of the former one.
     desk: Arc<Desk>,
     open: OpenTable,
-    /// How many admissions of each tenant the log in service holds.
-    admitted: RefCell<HashMap<Arc<str>, u64>>,
+    /// How many admitted and denied requests of each tenant the log in service holds.
+    numbered: RefCell<HashMap<Arc<str>, u64>>,
     marked: Cell<Marked>,
     durability: Durability,
     /// Wakes the writing task.
@@ -126,6 +128,7 @@ pub struct Recorder {
     wake_ledger: Box<dyn Fn()>,
     waiting: RefCell<Vec<Waker>>,
     refusals: RefCell<Refusals>,
+    refused_keys: RefCell<RefusedKeys>,
     stopped: Cell<bool>,
     /// The volume has had no space for what is to be written for so long that nobody waits for it.
     no_space: Cell<bool>,
@@ -152,7 +155,7 @@ impl Recorder {
             former: RefCell::default(),
             desk,
             open: OpenTable::default(),
-            admitted: RefCell::default(),
+            numbered: RefCell::default(),
             marked: Cell::new(Marked::none()),
             writer: RefCell::new(writer),
             durability,
@@ -162,6 +165,7 @@ impl Recorder {
             wake_ledger: Box::new(wake_ledger),
             waiting: RefCell::default(),
             refusals: RefCell::new(Refusals::none()),
+            refused_keys: RefCell::default(),
             stopped: Cell::new(false),
             no_space: Cell::new(false),
         }
@@ -254,17 +258,18 @@ impl Recorder {
         Ok(self.base.get() + seq)
     }
 
-    /// Appends an admission, as [`Recorder::append`] does; `encode` is also told which one of its tenant's in this log it is.
-    pub fn append_admission(
+    /// Appends an admission or a denied request, as [`Recorder::append`] does; `encode` also gets its number among its tenant's
+    /// in this log.
+    pub fn append_numbered(
         &self,
         room: &mut RecordPermit,
         tenant: &Arc<str>,
         encode: impl FnOnce(u64, u64, &mut Vec<u8>) -> Result<(), LedgerError>,
     ) -> Result<u64, Stopped> {
-        let mut admitted = self.admitted.borrow_mut();
-        let before = match admitted.get_mut(tenant) {
+        let mut numbered = self.numbered.borrow_mut();
+        let before = match numbered.get_mut(tenant) {
             Some(before) => before,
-            None => admitted.entry(Arc::clone(tenant)).or_default(),
+            None => numbered.entry(Arc::clone(tenant)).or_default(),
         };
         *before += 1;
         let tenant_seq = *before;

@@ -7,7 +7,7 @@ use proofgate_evidence::{
     FoundRecord, ReadStorage, Search, ShredKeys, find, key_successions, prove, stored_salt,
 };
 use proofgate_ledger::commitment::commit;
-use proofgate_ledger::record::{self, Admission, Completion, PayloadOutcome, Record};
+use proofgate_ledger::record::{self, CommittedRequest, Completion, PayloadOutcome, Record};
 use proofgate_ledger::{Hash, VerifyingKey};
 use std::path::{Path, PathBuf};
 
@@ -57,7 +57,8 @@ impl Exchange {
         } = admitted;
         let files = PayloadFiles::open(storage, &dir)?;
         let (seq, request, response) = {
-            let Record::Admission(admitted) = record::parse(&admission)? else {
+            let begun = record::parse(&admission)?;
+            let Some(seq) = begun.committed_request().map(|request| request.seq) else {
                 return Err(PayloadError::NoExchange("it is not an admission".to_owned()));
             };
             let completion = match end.as_deref().map(record::parse).transpose()? {
@@ -70,10 +71,10 @@ impl Exchange {
                 keys,
                 origin: &origin,
                 dir: &dir,
-                admission: &admitted,
+                begun: &begun,
             };
             let of = |field| stored.body(field, completion.as_ref());
-            (admitted.seq, of(Field::Request), of(Field::Response))
+            (seq, of(Field::Request), of(Field::Response))
         };
         Ok(Self {
             dir,
@@ -94,7 +95,8 @@ impl Exchange {
     }
 }
 
-/// A body of an exchange whose records were verified. `log`: origin and directory of the log that holds its admission.
+/// A body of an exchange whose records were verified. `begun`: its admission, or the record of a denied request; `log`: origin and
+/// directory of the log that holds it.
 ///
 /// # Errors
 /// [`PayloadError`]: why it is not there.
@@ -102,7 +104,7 @@ pub fn stored_body(
     storage: &dyn ReadStorage,
     keys: &ShredKeys,
     log: (&str, &Path),
-    (admission, completion): (&Admission<'_>, Option<&Completion<'_>>),
+    (begun, completion): (&Record<'_>, Option<&Completion<'_>>),
     field: Field,
 ) -> Body {
     let (origin, dir) = log;
@@ -113,7 +115,7 @@ pub fn stored_body(
         keys,
         origin,
         dir,
-        admission,
+        begun,
     };
     stored.body(field, completion)
 }
@@ -125,7 +127,7 @@ struct Stored<'s> {
     keys: &'s ShredKeys,
     origin: &'s str,
     dir: &'s Path,
-    admission: &'s Admission<'s>,
+    begun: &'s Record<'s>,
 }
 
 impl Stored<'_> {
@@ -134,39 +136,37 @@ impl Stored<'_> {
             field: field.as_str(),
             why,
         };
-        let claim = completion.map(|completion| {
-            completion.payloads.map(|kept| match field {
-                Field::Request => kept.request,
-                Field::Response => kept.response,
-            })
-        });
+        let request = self.begun.committed_request();
+        let request = request.ok_or_else(|| not_stored("no_commitment"))?;
         let commitment = match (field, completion) {
-            (Field::Request, _) => self.admission.request,
+            (Field::Request, _) => request.request,
             (Field::Response, Some(completion)) => completion.response,
             (Field::Response, None) => return Err(not_stored("no_completion")),
         };
+        let claim = self.claim(field, completion);
         match claim {
-            None | Some(Some(PayloadOutcome::Stored)) => {}
-            Some(Some(kept)) => return Err(not_stored(kept.as_str())),
-            Some(None) => return Err(not_stored("committed")),
+            Claim::Unknown | Claim::Is(PayloadOutcome::Stored) => {}
+            Claim::Is(kept) => return Err(not_stored(kept.as_str())),
+            Claim::NotWanted => return Err(not_stored("committed")),
         }
         let placed = match self.files {
-            Some(files) => files
-                .place(self.admission.seq, field)?
-                .map(|placed| (files, placed)),
+            Some(files) => files.place(request.seq, field)?.map(|placed| (files, placed)),
             None => None,
         };
-        if placed.is_none() && claim.is_none() {
-            return Err(not_stored("no_completion"));
+        if placed.is_none() && claim == Claim::Unknown {
+            return Err(not_stored(match self.begun {
+                Record::Rejection(_) => PayloadOutcome::Queued.as_str(),
+                _ => "no_completion",
+            }));
         }
         // First of all: of what was erased, nothing is missing.
-        let (key, salt) = self.key()?;
+        let (key, salt) = self.key(&request)?;
         let (files, placed) = placed.ok_or(PayloadError::Missing {
             field: field.as_str(),
         })?;
         let place = BodySlot {
             origin: self.origin,
-            seq: self.admission.seq,
+            seq: request.seq,
             field,
         };
         let body = key.open(&place, files.sealed(placed)?)?;
@@ -174,21 +174,48 @@ impl Stored<'_> {
         Ok(body)
     }
 
+    /// What the records say of a body.
+    fn claim(&self, field: Field, completion: Option<&Completion<'_>>) -> Claim {
+        let said = match (self.begun, completion) {
+            (Record::Rejection(rejection), _) => rejection.payload,
+            (_, None) => return Claim::Unknown,
+            (_, Some(completion)) => completion.payloads.map(|kept| match field {
+                Field::Request => kept.request,
+                Field::Response => kept.response,
+            }),
+        };
+        match said {
+            None => Claim::NotWanted,
+            Some(PayloadOutcome::Queued) => Claim::Unknown,
+            Some(kept) => Claim::Is(kept),
+        }
+    }
+
     /// The key of the exchange, and its salt.
-    fn key(&self) -> Result<(PayloadKey, [u8; 32]), PayloadError> {
-        let id = self.admission.shred_key.ok_or(PayloadError::Refused)?;
-        let half =
-            stored_salt(self.storage, self.dir, self.admission.seq)?.ok_or(PayloadError::SaltErased)?;
-        let shred_key =
-            self.keys
-                .find(&self.admission.tenant, id)
-                .ok_or_else(|| PayloadError::KeyMissing {
-                    tenant: self.admission.tenant.clone().into_owned(),
-                    id: id.to_string(),
-                })?;
+    fn key(&self, request: &CommittedRequest<'_>) -> Result<(PayloadKey, [u8; 32]), PayloadError> {
+        let id = request.shred_key.ok_or(PayloadError::Refused)?;
+        let half = stored_salt(self.storage, self.dir, request.seq)?.ok_or(PayloadError::SaltErased)?;
+        let shred_key = self
+            .keys
+            .find(request.tenant, id)
+            .ok_or_else(|| PayloadError::KeyMissing {
+                tenant: request.tenant.to_owned(),
+                id: id.to_string(),
+            })?;
         let salt = shred_key.salt(&half);
         Ok((PayloadKey::new(shred_key, &salt), salt))
     }
+}
+
+/// What the records of an exchange say of one of its bodies.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Claim {
+    /// It was not to be stored.
+    NotWanted,
+    /// What became of it.
+    Is(PayloadOutcome),
+    /// It may be stored.
+    Unknown,
 }
 
 fn require(salt: &[u8; 32], field: Field, body: &[u8], commitment: &Hash) -> Result<(), PayloadError> {
@@ -215,8 +242,11 @@ pub fn show(
     if found.is_empty() {
         found = find(storage, ledger, request_id, Search::Scan)?;
     }
-    let is_admission = |found: &FoundRecord| matches!(record::parse(&found.record), Ok(Record::Admission(_)));
-    let (admissions, others): (Vec<_>, Vec<_>) = found.into_iter().partition(is_admission);
+    let begins = |found: &FoundRecord| {
+        let record = record::parse(&found.record);
+        record.is_ok_and(|record| record.committed_request().is_some())
+    };
+    let (admissions, others): (Vec<_>, Vec<_>) = found.into_iter().partition(begins);
     let admission = match <[FoundRecord; 1]>::try_from(admissions) {
         Ok([admission]) => admission,
         Err(none) if none.is_empty() => {

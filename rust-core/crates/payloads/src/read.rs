@@ -82,13 +82,17 @@ impl<'s> StoredPayloads<'s> {
     /// Takes a record; the exchange that it ends.
     fn take(&mut self, record: Vec<u8>) -> Result<Option<Exchange>, PayloadError> {
         let Some(log) = &self.log else { return Ok(None) };
-        if let Record::Admission(admission) = record::parse(&record)? {
-            let place = (log.dir.clone(), admission.seq);
+        let parsed = record::parse(&record)?;
+        if let Some(request) = parsed.committed_request() {
+            let place = (log.dir.clone(), request.seq);
             let admitted = CheckpointedAdmission {
                 origin: log.signed.origin.clone(),
                 dir: log.dir.clone(),
                 record: record.clone(),
             };
+            if matches!(parsed, Record::Rejection(_)) {
+                return Exchange::open(self.storage, &self.keys, admitted, None).map(Some);
+            }
             self.open.insert(place, admitted);
             return Ok(None);
         }

@@ -23,9 +23,7 @@ impl Exchange {
     /// # Errors
     /// Why it is not there.
     pub fn stored(&self, storage: &dyn ReadStorage, keys: &ShredKeys, field: Field) -> Result<Vec<u8>, Why> {
-        let Ok(Record::Admission(admission)) = record::parse(&self.begin) else {
-            return Err(NOT_STORED);
-        };
+        let begun = record::parse(&self.begin).map_err(|_| NOT_STORED)?;
         let end = self
             .completion
             .as_deref()
@@ -35,7 +33,7 @@ impl Exchange {
             _ => None,
         };
         let log = (&*self.origin, &*self.dir);
-        stored_body(storage, keys, log, (&admission, completion), field).map_err(|error| match error {
+        stored_body(storage, keys, log, (&begun, completion), field).map_err(|error| match error {
             PayloadError::NotStored { .. } => NOT_STORED,
             PayloadError::SaltErased => ERASED,
             PayloadError::Mismatch => OTHER_BODY,
@@ -54,24 +52,23 @@ impl Exchange {
         field: Field,
         body: &[u8],
     ) -> Result<(), Why> {
-        let Ok(Record::Admission(admission)) = record::parse(&self.begin) else {
-            return Err(NOT_STORED);
-        };
+        let begun = record::parse(&self.begin).map_err(|_| NOT_STORED)?;
+        let request = begun.committed_request().ok_or(NOT_STORED)?;
         let half = match stored_salt(storage, &self.dir, self.seq) {
             // A copy without salts, such as a mirror's.
             Err(EvidenceError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => None,
             stored => stored.map_err(|error| error.code())?,
         };
         let half = half.ok_or(ERASED)?;
-        let salt = match admission.shred_key {
+        let salt = match request.shred_key {
             None => half,
             Some(id) => {
-                let key = keys.find(&admission.tenant, id);
+                let key = keys.find(request.tenant, id);
                 key.ok_or("shred_key_missing")?.salt(&half)
             }
         };
         let record = match field {
-            Field::Request => Some(Record::Admission(admission)),
+            Field::Request => Some(begun),
             Field::Response => self
                 .completion
                 .as_deref()

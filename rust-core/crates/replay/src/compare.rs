@@ -113,7 +113,7 @@ impl Replayer {
         })
     }
 
-    /// Replays a request that was refused; `None` where that was not by a policy. No record commits to the body of one.
+    /// Replays a request that was refused; `None` where that was not by a policy.
     pub fn rejected(&mut self, rejection: &Rejection<'_>, body: Option<&[u8]>) -> Option<Compared> {
         let recorded = SideVerdict::denied(rejection.policy.as_ref());
         let reason = match rejection.code.as_ref() {

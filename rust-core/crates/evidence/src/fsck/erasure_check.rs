@@ -64,8 +64,8 @@ impl ErasureCheck {
         })
     }
 
-    /// Takes an admission, and what became of its salt.
-    pub(super) fn admission(&mut self, seq: u64, tenant: &str, ts: u64, salt: SaltFate) {
+    /// Takes a request that was admitted or denied, and what became of its salt.
+    pub(super) fn request(&mut self, seq: u64, tenant: &str, ts: u64, salt: SaltFate) {
         // Of a log without erasures, only what is zero matters.
         if salt != SaltFate::Zero && self.text.as_ref().is_ok_and(String::is_empty) {
             return;

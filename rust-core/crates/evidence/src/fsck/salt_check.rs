@@ -1,17 +1,17 @@
-//! The `salts` file against the admissions, which are what it has salts for.
+//! The `salts` file against what it has salts for: admissions, and denied requests.
 
 use crate::key_destructions::{Destroyed, IN_USE};
 use crate::salts::{SALT, SALTS};
 use crate::{EvidenceError, ReadFile, ReadStorage, ShredKeys, read_full};
 use proofgate_ledger::commitment::salt_id;
-use proofgate_ledger::record::Admission;
+use proofgate_ledger::record::CommittedRequest;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 const WINDOW: usize = 256 << 10;
 
-/// What became of the salt of an admission.
+/// What became of the salt of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SaltFate {
     There,
@@ -75,15 +75,15 @@ impl<'k> SaltCheck<'k> {
         })
     }
 
-    /// Looks at the salt of an admission, which names it by its id. Numbers only grow.
-    pub(super) fn admission(
+    /// Looks at the salt of a request, whose record names it by its id. Numbers only grow.
+    pub(super) fn request(
         &mut self,
         seq: u64,
-        admission: &Admission<'_>,
+        request: &CommittedRequest<'_>,
     ) -> Result<SaltFate, EvidenceError> {
-        if let Some(id) = admission.shred_key
-            && let Some(time) = self.destroyed.time_of(&admission.tenant, id)
-            && admission.ts > time.saturating_add(IN_USE)
+        if let Some(id) = request.shred_key
+            && let Some(time) = self.destroyed.time_of(request.tenant, id)
+            && request.ts > time.saturating_add(IN_USE)
         {
             self.first_after.get_or_insert(seq);
         }
@@ -97,14 +97,14 @@ impl<'k> SaltCheck<'k> {
             self.erased += 1;
             return Ok(SaltFate::Zero);
         }
-        let salt = match admission.shred_key {
+        let salt = match request.shred_key {
             None => Some(stored),
-            Some(id) if self.destroyed.has(&admission.tenant, id) => {
+            Some(id) if self.destroyed.has(request.tenant, id) => {
                 self.erased += 1;
                 return Ok(SaltFate::Shredded);
             }
             Some(id) => {
-                let key = self.shred_keys.and_then(|keys| keys.find(&admission.tenant, id));
+                let key = self.shred_keys.and_then(|keys| keys.find(request.tenant, id));
                 key.map(|key| key.salt(&stored))
             }
         };
@@ -115,7 +115,7 @@ impl<'k> SaltCheck<'k> {
                     self.first_unchecked.get_or_insert(seq);
                 }
             }
-            Some(salt) if admission.salt.is_some_and(|id| id != salt_id(&salt)) => {
+            Some(salt) if request.salt.is_some_and(|id| id != salt_id(&salt)) => {
                 self.changed += 1;
                 self.first_changed.get_or_insert(seq);
             }

@@ -213,13 +213,13 @@ impl<'k> Scan<'k> {
         let refused = if stored.seq == self.mmr.size() {
             self.push(stored, payload, covered)?;
             let taken = self.rules.take(stored.seq, payload);
-            if let Ok(Record::Admission(admission)) = &taken {
+            if let Some(request) = taken.as_ref().ok().and_then(Record::committed_request) {
                 let salt = match &mut self.salts {
-                    Some(salts) => salts.admission(stored.seq, admission)?,
+                    Some(salts) => salts.request(stored.seq, &request)?,
                     None => SaltFate::There,
                 };
                 if let Some(erasures) = &mut self.erasures {
-                    erasures.admission(stored.seq, &admission.tenant, admission.ts, salt);
+                    erasures.request(stored.seq, request.tenant, request.ts, salt);
                 }
             }
             if let (Ok(Record::Completion(completion)), Some(payloads)) = (&taken, &mut self.payloads) {
@@ -393,7 +393,7 @@ impl<'k> Scan<'k> {
         }
         if let Some(first) = first_unchecked {
             let message = format!(
-                "the shred keys for the salts of {unchecked} admissions (first: record {first}) were not given, and no signed statement says that they were destroyed"
+                "the shred keys for the salts of {unchecked} requests (first: record {first}) were not given, and no signed statement says that they were destroyed"
             );
             let found = finding(&self.dir.join(SALTS), 0, Verdict::Incomplete, message);
             self.report.findings.push(Finding {
@@ -408,13 +408,13 @@ impl<'k> Scan<'k> {
                 false => Verdict::Incomplete,
             };
             let message = format!(
-                "the salts of {missing} admissions (first: record {first}) are missing: their commitments cannot be opened"
+                "the salts of {missing} requests (first: record {first}) are missing: their commitments cannot be opened"
             );
             self.find(&self.dir.join(SALTS), 0, verdict, message);
         }
         if let Some(first) = first_changed {
             let message = format!(
-                "the salts of {changed} admissions (first: record {first}) are not the ones that their records name: their commitments cannot be opened"
+                "the salts of {changed} requests (first: record {first}) are not the ones that their records name: their commitments cannot be opened"
             );
             let offset = first.saturating_mul(SALT as u64);
             self.find(&self.dir.join(SALTS), offset, Verdict::Invalid, message);

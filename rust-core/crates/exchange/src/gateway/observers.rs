@@ -50,6 +50,20 @@ impl Observers {
         rejection: &Rejection,
         mut refused: RejectedRequest<'_>,
     ) {
+        self.count(now, id, rejection, &mut refused);
+        if let Some(seq) = self.recorder.reject(now, id.as_str(), rejection, refused) {
+            let _ = self.recorder.written(seq).await;
+        }
+    }
+
+    /// Counts a refusal, and shows it to telemetry.
+    pub(crate) fn count(
+        &self,
+        now: u64,
+        id: RequestId,
+        rejection: &Rejection,
+        refused: &mut RejectedRequest<'_>,
+    ) {
         self.metrics.rejected(rejection.status, rejection.code);
         if let Some(tenant) = refused.tenant {
             let series = refused.series.take();
@@ -58,9 +72,6 @@ impl Observers {
         }
         if let Some(observed) = refused.observed.take() {
             observed.refused(&self.outlet, id, now, refused.bytes, rejection, refused.outcome);
-        }
-        if let Some(seq) = self.recorder.reject(now, id.as_str(), rejection, refused) {
-            let _ = self.recorder.written(seq).await;
         }
     }
 

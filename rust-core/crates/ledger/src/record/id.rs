@@ -1,6 +1,6 @@
 //! The short names that records have for configurations, salts and keys.
 
-use super::text::hex;
+use super::text::{base64_hash, hex};
 use crate::{Hash, LedgerError};
 use serde::{Deserialize, Serialize};
 
@@ -46,6 +46,10 @@ impl From<&Hash> for ConfigId {
         Self(id)
     }
 }
+
+/// A commitment to a body, in base64.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Commitment(#[serde(with = "base64_hash")] pub Hash);
 
 /// Which salt the commitments of an exchange have: the first 8 bytes of a digest of it, in hex. It shows that a salt was
 /// changed, and reveals nothing of the salt.

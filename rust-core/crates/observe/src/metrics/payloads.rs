@@ -68,7 +68,7 @@ impl PayloadMetrics {
         );
         registry.register(
             "payloads_not_stored",
-            "Bodies of admitted exchanges that should have been stored and were not, by the reason in their completion",
+            "Bodies that should have been stored and were not, by the reason",
             family,
         );
         metrics

@@ -198,3 +198,64 @@ impl Keeping {
         stated
     }
 }
+
+/// The body of a denied request, to be stored beside its record.
+pub struct DeniedBody(Storing);
+
+impl DeniedBody {
+    /// Copies a body of at most `most` bytes, if there is memory: without it the request is denied all the same. A tenant takes
+    /// no more of the memory than for exchanges.
+    pub fn copy(desk: Option<&PayloadDesk>, tenant: &Arc<str>, most: usize, body: Asked<'_>) -> Self {
+        let room = match desk.map(|desk| desk.room_for(tenant, most.saturating_mul(2))) {
+            Some(Ok(room)) => room,
+            Some(Err(Unavailable::Full)) => return Self(Storing::Known(PayloadOutcome::NoRoom)),
+            Some(Err(_)) | None => return Self(Storing::Known(PayloadOutcome::Failed)),
+        };
+        Self(match body {
+            Asked::Coming => Storing::Known(PayloadOutcome::Streamed),
+            Asked::Whole(body) if body.len() > most => Storing::Known(PayloadOutcome::TooLarge),
+            Asked::Whole(body) => {
+                let mut copied = BoundedCopy::new(most, room);
+                copied.take(body);
+                copied.take_least();
+                match copied.is_lost {
+                    false => Storing::Copied(copied),
+                    true => Storing::Known(PayloadOutcome::NoRoom),
+                }
+            }
+        })
+    }
+
+    /// What its record says.
+    #[must_use]
+    pub fn stated(&self) -> PayloadOutcome {
+        match self.0 {
+            Storing::Known(kept) => kept,
+            Storing::Copied(_) | Storing::HandedOver(_) => PayloadOutcome::Queued,
+        }
+    }
+
+    /// Hands it over: this record is of it, and it has this key.
+    pub fn denied(&mut self, desk: &PayloadDesk, (incarnation, seq): (Ulid, u64), key: PayloadKey) {
+        let of = Of {
+            incarnation,
+            seq,
+            field: Field::Request,
+            key,
+        };
+        let body = std::mem::replace(&mut self.0, Storing::Known(PayloadOutcome::Failed));
+        self.0 = body.hand_over(of, desk);
+    }
+
+    /// Waits until it is stored, or it is known why not; counts and returns that.
+    pub async fn settle(&mut self, desk: &PayloadDesk) -> PayloadOutcome {
+        let late = tokio::time::timeout(PATIENCE, self.0.wait()).await.is_err();
+        let kept = match (late, &self.0) {
+            (true, _) => PayloadOutcome::Failed,
+            (false, Storing::Known(kept)) => *kept,
+            (false, _) => PayloadOutcome::Interrupted,
+        };
+        desk.ended(kept);
+        kept
+    }
+}

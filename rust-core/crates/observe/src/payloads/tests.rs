@@ -120,6 +120,20 @@ impl Bench {
         line.unwrap_or_else(|| panic!("no {series}")).trim().to_owned()
     }
 
+    fn copy_denied(&self, tenant: &str, body: &[u8]) -> DeniedBody {
+        DeniedBody::copy(Some(&self.desk), &tenant.into(), MOST, Asked::Whole(body))
+    }
+
+    /// What becomes of the body of a denied request.
+    fn deny(&self, mut body: DeniedBody) -> PayloadOutcome {
+        let key = PayloadKey::new(&ShredKey::new([1; 32]), &[2; 32]);
+        body.denied(&self.desk, PLACE, key);
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .build();
+        runtime.unwrap().block_on(body.settle(&self.desk))
+    }
+
     /// Lets the thread come to its end, and gives back the disk.
     fn close(self) -> SimulatedDisk {
         drop(self.desk);
@@ -167,6 +181,41 @@ fn what_is_longer_or_was_still_coming_is_not_stored_and_the_rest_is() {
         bench.end(*keeping),
         (PayloadOutcome::Streamed, PayloadOutcome::TooLarge)
     );
+    bench.close();
+}
+
+#[test]
+fn the_body_of_a_denied_request_is_stored_and_its_memory_given_back() {
+    let bench = Bench::new();
+    let body = bench.copy_denied("acme", b"question");
+    assert_eq!(body.stated(), PayloadOutcome::Queued);
+    assert_eq!(bench.deny(body), PayloadOutcome::Stored);
+    assert_eq!(bench.shows("proofgate_payload_queued_bytes"), "0");
+    let disk = bench.close();
+    let path = Path::new("/0/00000000000000000000000000/payloads");
+    assert_eq!(disk.read(path).unwrap().len(), 32 + 16 + 8);
+}
+
+#[test]
+fn denied_requests_take_no_more_memory_than_exchanges_and_none_of_other_tenants() {
+    let bench = Bench::new();
+    let copies: Vec<_> = (0..100).map(|_| bench.copy_denied("acme", &[0; MOST])).collect();
+    let queued = copies
+        .iter()
+        .filter(|body| body.stated() == PayloadOutcome::Queued);
+    assert!((1..=BUDGET / 2 / MOST).contains(&queued.count()));
+    let last = copies.last().unwrap();
+    assert_eq!(last.stated(), PayloadOutcome::NoRoom);
+    assert_eq!(
+        bench.copy_denied("globex", b"question").stated(),
+        PayloadOutcome::Queued
+    );
+    assert!(bench.begin_of("globex", Asked::Whole(b"question")).is_ok());
+    assert_eq!(
+        bench.copy_denied("globex", &[0; MOST + 1]).stated(),
+        PayloadOutcome::TooLarge
+    );
+    drop(copies);
     bench.close();
 }
 

@@ -75,7 +75,7 @@ impl Recorder {
             told: false,
         });
         self.base.set(self.base.get() + writer.next_seq());
-        self.admitted.borrow_mut().clear();
+        self.numbered.borrow_mut().clear();
         self.wake();
         (self.wake_ledger)();
         if opened_with != self.config() {

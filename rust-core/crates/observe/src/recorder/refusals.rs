@@ -2,7 +2,8 @@
 //!
 //! A flood must not fill the volume at its sender's will, and it must not keep what somebody else does out of the log.
 //! So every sender without a tenant has a budget of his own, and so has every tenant; what the rules have judged has none
-//! besides its tenant's limits, as an exchange that they let through has none.
+//! besides its tenant's limits, as an exchange that they let through has none. A denied request is recorded as an admission
+//! is, with a number of its tenant's.
 
 use std::time::Instant;
 
@@ -27,6 +28,9 @@ impl Recorder {
         rejection: &Rejection,
         refused: RejectedRequest<'_>,
     ) -> Option<u64> {
+        if let Some(sender) = refused.sender.filter(|_| rejection.status == 401) {
+            self.refused_keys.borrow_mut().add(sender);
+        }
         let mut refusals = self.refusals.borrow_mut();
         if !refusals.allows(&refused) {
             refusals.miss(now, refused.tenant, rejection.code, FLOOD);
@@ -49,13 +53,24 @@ impl Recorder {
             bytes: refused.bytes as u64,
             policy: refused.policy.clone(),
             config: self.config(),
+            ..RejectionRecord::default()
         };
         self.append(&mut room, |seq, out| record(seq).encode_into(out))
             .ok()
     }
 
-    /// Starts a new second of refusals and records what the last one missed; returns how many.
+    /// Counts a denied request that has no record, because the ledger has no space for it.
+    pub fn miss_denial(&self, now: u64, tenant: &str, rejection: &Rejection) {
+        let mut refusals = self.refusals.borrow_mut();
+        refusals.miss(now, Some(tenant), rejection.code, FULL);
+    }
+
+    /// Starts a new second of refusals, and records what the last one missed; returns how many. The worker's log gets the
+    /// addresses of refused keys.
     pub fn turn_second(&self) -> u64 {
+        if let Some(line) = self.refused_keys.borrow_mut().take_line() {
+            eprintln!("proofgate: {line}");
+        }
         let mut refusals = self.refusals.borrow_mut();
         refusals.turn(Instant::now());
         let mut recorded = 0;

@@ -121,6 +121,7 @@ pub fn rejection(code: &'static str, policy: Option<PolicyNote<'static>>) -> Rej
         bytes: 0,
         policy: about(policy, "user", Some("messages[0]")),
         config: ConfigId::default(),
+        ..Rejection::default()
     }
 }
 

@@ -1,0 +1,84 @@
+//! Denied requests: their salts and their numbers are checked as those of admissions are.
+#![allow(clippy::unwrap_used, reason = "a test may stop at the first failure")]
+
+use proofgate_evidence::{Report, Search, Verdict, find, fsck, prove};
+use proofgate_ledger::commitment::reveal;
+use proofgate_ledger::record;
+use proofgate_ledger_testkit::{Worker, filled, vkey};
+use proofgate_wal::simulated::SimulatedDisk;
+use std::path::Path;
+
+fn check(disk: &SimulatedDisk) -> Report {
+    fsck(disk, Path::new("/"), Some(&vkey()), &[]).unwrap()
+}
+
+fn messages(report: &Report) -> Vec<&str> {
+    let findings = report.incarnations.iter().flat_map(|log| &log.findings);
+    findings.map(|found| found.message.as_str()).collect()
+}
+
+fn cover(worker: &mut Worker) {
+    worker.flush().unwrap();
+    worker.step().unwrap();
+    worker.sync().unwrap();
+    worker.checkpoint().unwrap();
+}
+
+/// A log in which a denied request stands between two that were admitted.
+fn denied_between() -> (SimulatedDisk, Worker, usize) {
+    let (disk, mut worker) = filled();
+    let seq = worker.deny("denied").unwrap();
+    worker.complete_one("after");
+    (disk, worker, usize::try_from(seq).unwrap())
+}
+
+#[test]
+fn admitted_and_denied_requests_are_numbered_together() {
+    let (disk, ..) = denied_between();
+    assert_eq!(check(&disk).verdict, Verdict::Ok, "{:#?}", check(&disk));
+}
+
+#[test]
+fn a_denied_request_that_was_left_out_is_a_gap() {
+    let (disk, mut worker) = filled();
+    // As if the one before had never been written.
+    worker.deny_as("second", worker.admitted + 2).unwrap();
+    cover(&mut worker);
+    let report = check(&disk);
+    assert_eq!(report.verdict, Verdict::Invalid);
+    let told = messages(&report);
+    assert!(
+        told.iter().any(|text| text.contains("of acme, but this log has")),
+        "{told:?}"
+    );
+}
+
+#[test]
+fn the_record_of_a_denied_request_is_proved_with_its_salt_and_opens_to_its_bytes() {
+    let (disk, ..) = denied_between();
+    let found = find(&disk, Path::new("/"), "denied", Search::Scan).unwrap();
+    let [found] = found.as_slice() else {
+        panic!("{found:?}")
+    };
+    let proof = prove::proof_of(&disk, &found.dir, found.seq, &found.record, Some(&vkey())).unwrap();
+    let record = record::parse(&found.record).unwrap();
+    assert_eq!(reveal(&record, &proof.salt().unwrap(), b"hello"), Ok("request"));
+}
+
+#[test]
+fn a_changed_or_zeroed_salt_of_a_denied_request_is_found() {
+    let (disk, worker, seq) = denied_between();
+    let salts = worker.promised.dir.join("salts");
+    let stored = disk.read(&salts).unwrap();
+    disk.rot(&salts, |bytes| bytes[32 * seq] ^= 1);
+    let report = check(&disk);
+    assert_eq!(report.verdict, Verdict::Invalid);
+    let told = messages(&report);
+    let changed = format!("the salts of 1 requests (first: record {seq}) are not");
+    assert!(told.iter().any(|text| text.contains(&changed)), "{told:?}");
+    disk.rot(&salts, |bytes| {
+        bytes.clone_from(&stored);
+        bytes[32 * seq..32 * (seq + 1)].fill(0);
+    });
+    assert_eq!(check(&disk).incarnations[0].erased_salts, 1);
+}

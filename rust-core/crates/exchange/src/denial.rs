@@ -1,0 +1,131 @@
+//! Requests that a rule, an external policy or the check of guarded tools denies: they are recorded as fully as those that are
+//! admitted, because what was denied is what is asked about later.
+//!
+//! Only here a body that goes nowhere is hashed, and stored where its tenant's bodies are.
+
+use std::time::Instant;
+
+use proofgate_base::rejection::Rejection;
+use proofgate_base::request_id::RequestId;
+use proofgate_ledger::commitment::{BodyDigest, Salted, salt_id};
+use proofgate_ledger::record::{Commitment, Rejection as RejectionRecord};
+use proofgate_observe::payloads::{Asked, DeniedBody};
+use proofgate_observe::rejected_request::RejectedRequest;
+use proofgate_payloads::PayloadKey;
+
+use crate::admission::{credential, digest};
+use crate::incoming_call::IncomingCall;
+
+/// Records a denied request for `model`, and waits until the record is written; returns the id that the response carries.
+///
+/// The refusal is sent even when the ledger cannot store its record: it is then counted, and the count is recorded as soon as
+/// the ledger has capacity.
+pub(crate) async fn record(
+    incoming: &IncomingCall<'_>,
+    rejection: &Rejection,
+    mut refused: RejectedRequest<'_>,
+    model: &str,
+) -> RequestId {
+    let gateway = incoming.gateway;
+    let observers = &gateway.observers;
+    let digest = digest(incoming.as_it_came).await;
+    let now = gateway.clock.counted(Instant::now());
+    let id = gateway.request_id(now);
+    observers.count(now, id, rejection, &mut refused);
+    let body = body_to_store(incoming);
+    let denied = Denied {
+        incoming,
+        rejection,
+        refused: &refused,
+        model,
+        digest,
+    };
+    let Some((position, stored)) = denied.append(now, id, body) else {
+        let tenant = &incoming.identity.tenant.name;
+        observers.recorder.miss_denial(now, tenant, rejection);
+        return id;
+    };
+    let _ = observers.recorder.written(position).await;
+    if let (Some(mut stored), Some(desk)) = (stored, &observers.payloads) {
+        stored.settle(desk).await;
+    }
+    id
+}
+
+/// A copy of the body, if its tenant's are stored.
+fn body_to_store(incoming: &IncomingCall<'_>) -> Option<DeniedBody> {
+    let tenant = &incoming.identity.tenant;
+    let most = incoming.catalog.terms.plan(tenant).payload_bytes?;
+    let body = match incoming.is_whole() {
+        true => Asked::Whole(incoming.as_it_came),
+        false => Asked::Coming,
+    };
+    let desk = incoming.gateway.observers.payloads.as_ref();
+    Some(DeniedBody::copy(desk, &tenant.name, most, body))
+}
+
+/// What is known of a denied request.
+struct Denied<'d> {
+    incoming: &'d IncomingCall<'d>,
+    rejection: &'d Rejection,
+    refused: &'d RejectedRequest<'d>,
+    model: &'d str,
+    digest: BodyDigest,
+}
+
+impl Denied<'_> {
+    /// Appends the record, and hands the body over; `None` when the ledger has no space.
+    fn append(self, now: u64, id: RequestId, body: Option<DeniedBody>) -> Option<(u64, Option<DeniedBody>)> {
+        let Denied {
+            incoming,
+            rejection,
+            refused,
+            model,
+            digest,
+        } = self;
+        let observers = &incoming.gateway.observers;
+        let recorder = &observers.recorder;
+        let tenant = &incoming.identity.tenant.name;
+        let mut room = recorder.reserve().ok()?;
+        let stored = recorder.next_salt().ok()?;
+        // Nobody could ever destroy a salt without a key where salts need one: there is no commitment then.
+        let shred_key = incoming.catalog.terms.shred_key(tenant).ok();
+        let salt = shred_key.map(|key| key.map_or(stored, |key| key.salt(&stored)));
+        let shred_key = shred_key.flatten();
+        let payload_key = salt.zip(shred_key).map(|(salt, key)| PayloadKey::new(key, &salt));
+        let body = body.zip(payload_key);
+        let key = credential(incoming.identity).hex();
+        let request = salt.map(|salt| Commitment(Salted::new(&salt).commit("request", digest)));
+        let record = |seq, tenant_seq| RejectionRecord {
+            seq,
+            ts: now,
+            id: id.as_str().into(),
+            tenant: Some((&**tenant).into()),
+            tenant_seq: Some(tenant_seq),
+            key: Some(key.as_str().into()),
+            counted: refused.counted.as_deref().map(Into::into),
+            shared_plan: refused.shared_plan.as_deref().map(Into::into),
+            status: rejection.status,
+            code: rejection.code.into(),
+            model: Some(model.into()),
+            endpoint: refused.endpoint.map(Into::into),
+            bytes: refused.bytes as u64,
+            request,
+            salt: salt.map(|salt| salt_id(&salt)),
+            shred_key: shred_key.map(|key| key.id()),
+            payload: body.as_ref().map(|(body, _)| body.stated()),
+            policy: refused.policy.clone(),
+            attribution: incoming.attribution.recorded(tenant, shred_key.map(|key| &**key)),
+            config: incoming.config,
+        };
+        let encode = |seq, tenant_seq, out: &mut Vec<u8>| record(seq, tenant_seq).encode_into(out);
+        let position = recorder.append_numbered(&mut room, tenant, encode).ok()?;
+        let body = body.map(|(mut body, key)| {
+            if let Some(desk) = &observers.payloads {
+                body.denied(desk, recorder.locate(position), key);
+            }
+            body
+        });
+        Some((position, body))
+    }
+}

@@ -1,0 +1,57 @@
+//! What a record says of the request that it commits to.
+
+use super::{Commitment, Record, SaltId, ShredKeyId};
+use crate::Hash;
+
+/// A request with a commitment to its body: it was admitted, or denied. A salt beside the log is for its record, and what is
+/// stored of its body is sealed with that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CommittedRequest<'r> {
+    /// Number of the record.
+    pub seq: u64,
+    /// Unix microseconds.
+    pub ts: u64,
+    /// Request id.
+    pub id: &'r str,
+    /// Tenant.
+    pub tenant: &'r str,
+    /// The commitment.
+    pub request: Hash,
+    /// Its salt; absent in records that do not name it.
+    pub salt: Option<SaltId>,
+    /// The key that the salt needs, if it needs one.
+    pub shred_key: Option<ShredKeyId>,
+}
+
+impl Record<'_> {
+    /// The request that this record commits to; `None` for other records, and refusals without a commitment.
+    #[must_use]
+    pub fn committed_request(&self) -> Option<CommittedRequest<'_>> {
+        match self {
+            Self::Admission(admission) => Some(CommittedRequest {
+                seq: admission.seq,
+                ts: admission.ts,
+                id: &admission.id,
+                tenant: &admission.tenant,
+                request: admission.request,
+                salt: admission.salt,
+                shred_key: admission.shred_key,
+            }),
+            Self::Rejection(rejection) => {
+                let (Some(Commitment(request)), Some(tenant)) = (rejection.request, &rejection.tenant) else {
+                    return None;
+                };
+                Some(CommittedRequest {
+                    seq: rejection.seq,
+                    ts: rejection.ts,
+                    id: &rejection.id,
+                    tenant,
+                    request,
+                    salt: rejection.salt,
+                    shred_key: rejection.shred_key,
+                })
+            }
+            _ => None,
+        }
+    }
+}
