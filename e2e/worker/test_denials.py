@@ -159,7 +159,7 @@ def test_the_body_of_a_denied_request_is_stored_where_bodies_are(folder: Path) -
     exchange = _core.stored_payload(str(ledger), key, request_id, str(keys))
     assert exchange.request == body
     assert exchange.no_response is not None
-    assert not any(SECRET.encode() in path.read_bytes() for path in ledger.rglob("*") if path.is_file())
+    assert not any(b"The plan of" in path.read_bytes() for path in ledger.rglob("*") if path.is_file())
     run("fsck", ledger, "--key", key, "--shred-keys", keys)
 
 
