@@ -37,7 +37,7 @@ class Recorded:
     @property
     def is_committed(self) -> bool:
         """Whether the record commits to the request: it does for what was admitted, or denied by a policy."""
-        return "request" in self.begin
+        return self.was_admitted or "request" in self.begin
 
     @property
     def tenant(self) -> str | None:

@@ -143,6 +143,7 @@ fn a_denied_request_is_forgotten_like_an_admitted_one() {
     let (disk, mut worker) = filled();
     let denied = worker.deny("denied").unwrap();
     worker.seal().unwrap();
+    disk.restart();
     let keep = Keep::of(&disk);
     let salt = stored_salt(&disk, &dir(&worker), denied).unwrap().unwrap();
     assert_eq!(done(&keep, &exchange("denied")), ["erase 1"]);
