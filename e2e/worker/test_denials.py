@@ -87,7 +87,7 @@ def test_the_receipt_of_a_denied_request_opens_to_the_bytes_that_were_sent(folde
     assert f"the denied request of tenant acme to /v1/chat/completions for {MODEL} was recorded" in told
     assert proofgate("verify", receipt, "--key", key, "--request", other).returncode == 40
     for body, code in ((sent, 0), (other, 1)):
-        command = [sys.executable, VERIFY, receipt, "--key", key, "--request", body]
+        command = [sys.executable, str(VERIFY), str(receipt), "--key", key, "--request", str(body)]
         done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
         assert done.returncode == code, done
     assert (record["model"], record["endpoint"]) == (MODEL, "/v1/chat/completions")

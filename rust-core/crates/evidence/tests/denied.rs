@@ -1,5 +1,9 @@
 //! Denied requests: their salts and their numbers are checked as those of admissions are.
-#![allow(clippy::unwrap_used, reason = "a test may stop at the first failure")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test may stop at the first failure"
+)]
 
 use proofgate_evidence::{Report, Search, Verdict, find, fsck, prove};
 use proofgate_ledger::commitment::reveal;
