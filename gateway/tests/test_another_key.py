@@ -24,7 +24,7 @@ def test_the_code_decides_and_not_the_words(message: str) -> None:
     assert explained(f"{message} [ledger_refused]") == f"{message} [ledger_refused]"
     told = verdict(report({"code": "another_key", "message": message}), GIVEN)
     assert told is not None
-    assert told.startswith("another key: the logs name proofgate.dev/a+11111111 as theirs")
+    assert told.startswith("another key: the logs name proofgate.dev/a+11111111 as their key")
     assert verdict(report({"message": message}), GIVEN) is None
     other = {"code": "tombstone_refused", "message": message}
     assert verdict(report({"code": "another_key", "message": message}, other), GIVEN) is None

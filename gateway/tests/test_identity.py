@@ -211,7 +211,7 @@ def test_a_clock_that_is_off_is_named_beside_a_refusal(
 ) -> None:
     endpoints.ahead = -7200.0
     token_file.write_text("eyJ.of-another.signature")
-    assert re.search(r"clock is \+7\d{3} s off", str(failure(identities(endpoints, token_file)[kind])))
+    assert re.search(r"clock differs by \+7\d{3} s", str(failure(identities(endpoints, token_file)[kind])))
 
 
 @pytest.mark.parametrize("kind", KINDS)

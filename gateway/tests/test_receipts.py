@@ -75,7 +75,7 @@ def test_a_pause_that_nobody_can_make_is_a_second(
 @pytest.mark.parametrize("status", [404, 401, 403, 500])
 def test_what_does_not_pass_is_told_at_once(status: int) -> None:
     gateway = Gateway(refusal(status, "some_code"))
-    with pytest.raises(EvidenceError, match=r"no receipt of req_1: Not now. \[some_code\]"):
+    with pytest.raises(EvidenceError, match=r"no receipt for req_1: Not now. \[some_code\]"):
         fetch(gateway, "req_1", 60)
     assert len(gateway.asked) == 1
 

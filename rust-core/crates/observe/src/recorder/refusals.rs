@@ -69,7 +69,7 @@ impl Recorder {
     /// addresses of refused keys.
     pub fn turn_second(&self) -> u64 {
         if let Some(line) = self.refused_keys.borrow_mut().take_line() {
-            eprintln!("proofgate: {line}");
+            proofgate_log::warning!("{line}");
         }
         let mut refusals = self.refusals.borrow_mut();
         refusals.turn(Instant::now());
