@@ -22,7 +22,9 @@ __all__ = ["auditor", "bring", "ledger"]
 
 
 def not_a_file(directory: str, *_: object) -> Any:
-    raise failure(_core.LedgerError, f"open {directory}/checkpoint: it is not a regular file", "ledger_corrupt")
+    raise failure(
+        _core.LedgerError, f"open {directory}/checkpoint: it is not a regular file", "ledger_corrupt"
+    )
 
 
 def cannot(fail: Callable[..., Any], *names: str) -> Callable[..., Any]:

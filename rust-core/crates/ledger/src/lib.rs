@@ -12,6 +12,7 @@
 mod add_checkpoint;
 mod checkpoint;
 pub mod commitment;
+mod committed_request;
 mod cosignature;
 mod cosignature_key;
 mod erasure;
@@ -38,6 +39,7 @@ mod trust_policy;
 
 pub use add_checkpoint::{AddCheckpoint, MAX_ADD_CHECKPOINT};
 pub use checkpoint::Checkpoint;
+pub use committed_request::CommittedRequest;
 pub use cosignature::Cosignature;
 pub use cosignature_key::CosignatureKey;
 pub use erasure::{Erased, Erasure};

@@ -6,8 +6,9 @@ use proofgate_evidence::payloads::{Field, PayloadFiles};
 use proofgate_evidence::{
     FoundRecord, ReadStorage, Search, ShredKeys, find, key_successions, prove, stored_salt,
 };
+use proofgate_ledger::CommittedRequest;
 use proofgate_ledger::commitment::commit;
-use proofgate_ledger::record::{self, CommittedRequest, Completion, PayloadOutcome, Record};
+use proofgate_ledger::record::{self, Completion, PayloadOutcome, Record};
 use proofgate_ledger::{Hash, VerifyingKey};
 use std::path::{Path, PathBuf};
 

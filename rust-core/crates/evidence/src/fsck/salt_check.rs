@@ -3,8 +3,8 @@
 use crate::key_destructions::{Destroyed, IN_USE};
 use crate::salts::{SALT, SALTS};
 use crate::{EvidenceError, ReadFile, ReadStorage, ShredKeys, read_full};
+use proofgate_ledger::CommittedRequest;
 use proofgate_ledger::commitment::salt_id;
-use proofgate_ledger::record::CommittedRequest;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

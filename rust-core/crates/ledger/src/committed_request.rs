@@ -1,7 +1,7 @@
 //! What a record says of the request that it commits to.
 
-use super::{Commitment, Record, SaltId, ShredKeyId};
 use crate::Hash;
+use crate::record::{Commitment, Record, SaltId, ShredKeyId};
 
 /// A request with a commitment to its body: it was admitted, or denied. A salt beside the log is for its record, and what is
 /// stored of its body is sealed with that.
