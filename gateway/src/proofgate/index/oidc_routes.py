@@ -75,7 +75,7 @@ class OidcPort:
 
     def _asked(self, request: Request, ask: Callable[[], _Answer]) -> _Answer:
         if not self._places.acquire(blocking=False):
-            message = "as many sign-ins as may be are under way: try again in a moment"
+            message = "too many sign-ins are in progress: try again in a moment"
             raise Refusal(HTTPStatus.SERVICE_UNAVAILABLE, "busy", message, _PRIVATE)
         try:
             return ask()

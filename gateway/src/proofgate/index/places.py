@@ -18,7 +18,7 @@ OF_ONE = 2
 
 
 class NoPlaceError(Exception):
-    """As many questions are being answered as may be, of all readers or of this one."""
+    """Too many questions are being answered, of all readers or of this one."""
 
 
 class Places:

@@ -381,7 +381,7 @@ class Desk:
             status = _STATUS.get(error.code, HTTPStatus.SERVICE_UNAVAILABLE)
             refused = _refusal(status, error.code, "the ledger does not give the records of this now")
         except NoPlaceError:
-            message = "as many questions as may be are being answered: ask again in a moment"
+            message = "too many requests are in progress: try again in a moment"
             refused = _refusal(HTTPStatus.SERVICE_UNAVAILABLE, "busy", message)
         except Refusal as error:
             refused = error

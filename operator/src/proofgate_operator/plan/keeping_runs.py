@@ -136,40 +136,40 @@ def _read(began: float, words: str) -> Run:
 def _matching(said: Manifest, name: str, pattern: re.Pattern[str]) -> str:
     value = said.get(name)
     if not isinstance(value, str) or not pattern.fullmatch(value):
-        raise _Unreadable(f"{name} that is not valid")
+        raise _Unreadable(f"a report with an invalid field {name}")
     return value
 
 
 def _number(said: Manifest, name: str) -> int:
     value = said.get(name)
     if type(value) is not int or not 0 <= value <= _MAX_NUMBER:
-        raise _Unreadable(f"{name} that is not valid")
+        raise _Unreadable(f"a report with an invalid field {name}")
     return value
 
 
 def _line(value: Any) -> str:
     if not isinstance(value, str):
-        raise _Unreadable("message that is not valid")
+        raise _Unreadable("a report with an invalid field message")
     return "".join(char if char.isprintable() else " " for char in value)[:_MAX_MESSAGE]
 
 
 def _anchor(value: Any) -> str:
     if value not in _ANCHORS:
-        raise _Unreadable("anchor that is not valid")
+        raise _Unreadable("a report with an invalid field anchor")
     return str(value)
 
 
 def _names(value: Any) -> list[str]:
     if not isinstance(value, list) or len(value) > _MAX_ITEMS:
-        raise _Unreadable("outside that is not valid")
+        raise _Unreadable("a report with an invalid field outside")
     if not all(isinstance(name, str) and _NAME.fullmatch(name) for name in value):
-        raise _Unreadable("outside that is not valid")
+        raise _Unreadable("a report with an invalid field outside")
     return value
 
 
 def _counts(value: Any) -> dict[str, int]:
     if not isinstance(value, dict) or len(value) > 2 * _MAX_ITEMS:
-        raise _Unreadable("staying that is not valid")
+        raise _Unreadable("a report with an invalid field staying")
     if not all(_CODE.fullmatch(code) for code in value):
-        raise _Unreadable("staying that is not valid")
+        raise _Unreadable("a report with an invalid field staying")
     return {code: _number(value, code) for code in sorted(value)}
