@@ -154,7 +154,7 @@ def _export(run: Callable[..., Outcome], home: Home, _: Path) -> Outcome:
 
 def _others_are_exported(done: Outcome, home: Home, spoiled: Path) -> bool:
     checked = proofgate("verify-export", home.folder / "export", "--key", home.key)
-    left_out = f"missing: exchanges of {_origin(home, spoiled)}, which could not be read when this was made"
+    left_out = f"missing: exchanges of {_origin(home, spoiled)}, which could not be read when the export was created"
     return checked.returncode == 10 and left_out in checked.stdout and f"{EACH * (LOGS - 1)} exchanges" in done.text
 
 

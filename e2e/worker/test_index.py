@@ -136,7 +136,7 @@ def test_an_export_verifies_with_the_key_alone_and_not_when_a_byte_is_changed(
     assert run("export", *paths, "--tenant", "acme", "--out", out, "--signing-key", tmp_path / "key")[0] == 0
     code, told = run("verify-export", out, "--key", ledger[1], "--signer", signer)
     assert (code, told.splitlines()[-1]) == (0, "verified"), told
-    assert told.count("and none between is missing") == 2
+    assert told.count("with none missing between") == 2
     _, other = _core.generate_key("proofgate.dev/local/demo")
     assert run("verify-export", out, "--key", other)[0] == 40
     lines = (out / "exchanges.jsonl").read_text().splitlines()

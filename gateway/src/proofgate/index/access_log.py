@@ -63,10 +63,10 @@ class Part:
                 told = json.loads(header)
                 peaks = [base64.b64decode(peak, validate=True) for peak in told["peaks"]]
                 if (told["v"], told["begun"], told["first"]) != (1, self.begun, self.first):
-                    raise AccessLogError(f"{self.path} begins as another file")
+                    raise AccessLogError(f"{self.path} starts with the header of another file")
                 tree = _core.Tree(self.first, peaks)
             except (ValueError, KeyError, TypeError):
-                message = f"{self.path} does not begin as a file of an access log"
+                message = f"{self.path} does not start with the header of an access log"
                 raise AccessLogError(message) from None
             yield tree, iter(file)
 
@@ -101,7 +101,7 @@ def only_writer(directory: Path) -> Iterator[None]:
                 break
             except BlockingIOError:
                 if time.monotonic() > until:
-                    raise OSError(errno.EBUSY, "another process writes the record of reads") from None
+                    raise OSError(errno.EBUSY, "another process writes the access log") from None
                 time.sleep(0.01)
         yield
     finally:
@@ -199,7 +199,7 @@ class AccessLog:
             written = os.write(self._file, line)
             os.fsync(self._file)
             if written != len(line):
-                raise OSError(errno.ENOSPC, "the line was cut")
+                raise OSError(errno.ENOSPC, "the line was written only in part")
             self._tree.push(line[:-1])
             self._end += len(line)
             self._room.count(self._path, holder, len(line))
@@ -217,15 +217,13 @@ class AccessLog:
         if told is None:
             return replay(logs[max(logs)], None) if logs else None
         if told[0] not in logs:
-            raise AccessLogError(f"{told[1]} lines of a log were reported that is missing")
+            raise AccessLogError(f"an access log is missing: {told[1]} of its lines were reported")
         begin = max((part.first for part in logs[told[0]] if part.first <= told[1]), default=None)
         if begin is None:
-            raise AccessLogError(
-                f"{told[1]} lines were reported, and the files that are left begin after them"
-            )
+            raise AccessLogError(f"{told[1]} lines were reported, but the remaining files start after them")
         found = replay([part for part in logs[told[0]] if part.first >= begin], told)
         if found[1].size < told[1]:
-            raise AccessLogError(f"{told[1]} lines were reported, and only {found[1].size} are there")
+            raise AccessLogError(f"{told[1]} lines were reported, but only {found[1].size} exist")
         return found
 
     def _finish_cut(self) -> None:
@@ -242,7 +240,7 @@ class AccessLog:
         if size == self._end:
             return
         if size < self._end:
-            raise OSError(errno.EIO, "the file was shortened by somebody else")
+            raise OSError(errno.EIO, "another process truncated the file")
         left = os.pread(self._file, size - self._end, self._end)
         if not left.endswith(b"\n"):
             os.write(self._file, b"\n")
@@ -257,7 +255,7 @@ class AccessLog:
         files = [part.path for log in parts(self._directory).values() for part in log]
         self._used = used = sum(path.stat().st_size for path in files)
         if used + length > self._most_bytes:
-            raise NoRoomError(f"there are {used} bytes of {self._most_bytes}: move older files away")
+            raise NoRoomError(f"{used} of at most {self._most_bytes} bytes are used: move older files away")
         self._room.forget_all_but(files)
         refusal = self._room.refusal(holder, length, self._most_bytes, sharers)
         if refusal is not None:

@@ -83,7 +83,7 @@ def _report(begun: int, told: list[Told], logs: dict[int, list[Part]]) -> int:
     files = sorted(logs.get(begun, []), key=lambda part: part.first)
     last = told[-1].size if told else 0
     if not files:
-        print(f"log {begun}: {last} lines were reported, and all are missing")
+        print(f"log {begun}: {last} lines were reported, but all are missing")
         return _DIVERGED
     wanted = {one.size: one.root for one in told}
 
@@ -97,12 +97,12 @@ def _report(begun: int, told: list[Told], logs: dict[int, list[Part]]) -> int:
         print(f"log {begun}: {error}")
         return _DIVERGED
     if tree.size < last:
-        print(f"log {begun}: {last} lines were reported, and only {tree.size} are there")
+        print(f"log {begun}: {last} lines were reported, but only {tree.size} exist")
         return _DIVERGED
     first = files[0].first
-    print(f"log {begun}: lines {first} to {tree.size}, of which {tree.size - last} are under no head yet")
+    print(f"log {begun}: lines {first} to {tree.size}; no tree head covers the last {tree.size - last} yet")
     if first and not any(one.size >= first for one in told):
-        print("  no report shows what was before them")
+        print("  no report covers the lines before them")
         return _INCOMPLETE
     return 0
 
@@ -120,7 +120,7 @@ def _told(state: Path, key: str, held: str | None) -> dict[int, list[Told]]:
             compared = True
             if tree.root != base64.b64decode(against["root"]):
                 raise _DivergedError(
-                    f"the auditor's log is not the one of the {tree.size} entries that are held"
+                    f"the auditor's log contradicts the given checkpoint of {tree.size} entries"
                 )
         checkpoint = _head_in(entry)
         if checkpoint is not None:
@@ -129,9 +129,9 @@ def _told(state: Path, key: str, held: str | None) -> dict[int, list[Told]]:
             if prefix == f"{name}/access" and begun.isascii() and begun.isdigit():
                 told.setdefault(int(begun), []).append(Told(head["size"], base64.b64decode(head["root"])))
     if tree.root != base64.b64decode(signed["root"]):
-        raise _DivergedError("the entries of the auditor's log do not lead to the root that it signed")
+        raise _DivergedError("the entries of the auditor's log do not have the root that it signed")
     if not compared:
-        raise _DivergedError(f"the auditor's log has {tree.size} entries, and one of more is held")
+        raise _DivergedError(f"the auditor's log has {tree.size} entries, fewer than the given checkpoint")
     return told
 
 
@@ -148,5 +148,7 @@ def _believed(note: str, key: str) -> dict[str, Any]:
     try:
         told: dict[str, Any] = json.loads(_core.verify_checkpoint(note, key))
     except _core.ProofError as error:
-        raise _DivergedError(f"a checkpoint is not the auditor's: {error} [{error.code}]") from None
+        raise _DivergedError(
+            f"a checkpoint does not verify with the auditor's key: {error} [{error.code}]"
+        ) from None
     return told

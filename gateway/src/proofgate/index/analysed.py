@@ -66,5 +66,5 @@ def _tests(text: str) -> list[Any]:
     except (ValueError, RecursionError):
         tests = None
     if not isinstance(tests, list):
-        raise IndexUnusableError("the index holds tests that are not valid", "index_damaged")
+        raise IndexUnusableError("the index contains invalid test results", "index_damaged")
     return tests

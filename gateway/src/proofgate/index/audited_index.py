@@ -102,7 +102,7 @@ class AuditedIndex:
                 self._tell(error)
             except Exception:
                 log.exception("the index is behind, and continues in a minute")
-                self._problem = IndexUnusableError("the index failed: the log says how", "index_failed")
+                self._problem = IndexUnusableError("the index failed: see the log", "index_failed")
             with self._condition:
                 self._condition.wait_for(lambda: self._ending, REST_SECONDS)
 
@@ -131,8 +131,8 @@ class AuditedIndex:
         free = shutil.disk_usage(self.directory).free
         if free < self._reserve:
             raise IndexUnusableError(
-                f"the volume of the index has {free >> 20} MiB left, of which it leaves"
-                f" {self._reserve >> 20}: give it more, or keep fewer days",
+                f"the volume of the index has {free >> 20} MiB left, and"
+                f" {self._reserve >> 20} MiB must stay free: enlarge it, or keep fewer days",
                 "index_full",
             )
 
@@ -151,5 +151,5 @@ class AuditedIndex:
 
     def _tell(self, error: IndexUnusableError) -> None:
         if self._problem is None or self._problem.code != error.code:
-            log.error("the index is behind, and is tried again each minute: %s [%s]", error, error.code)
+            log.error("the index is behind, retrying each minute: %s [%s]", error, error.code)
         self._problem = error

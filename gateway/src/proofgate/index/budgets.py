@@ -221,7 +221,9 @@ def _add_spent(
         tokens = used.prompt_tokens + used.completion_tokens
         figures = (tokens, used.cost, used.unpriced, used.open)
         if name not in told and len(told) >= _MOST_NAMES:
-            raise IndexUnusableError(f"these are more than {_MOST_NAMES} tenants: ask for one", "bad_filter")
+            raise IndexUnusableError(
+                f"the result has more than {_MOST_NAMES} tenants: choose one", "bad_filter"
+            )
         of = told.setdefault(name, _tenant(name))
         spent = of["spent"].setdefault(span, dict.fromkeys(_FIGURES, 0))
         for figure, value in zip(_FIGURES, figures, strict=True):

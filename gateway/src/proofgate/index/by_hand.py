@@ -129,7 +129,7 @@ def append(directory: Path, entry: dict[str, Any], now_us: int, most_bytes: int 
         files = [file for log in logs.values() for file in log]
         used = sum(file.path.stat().st_size for file in files)
         if used + len(line) > most_bytes:
-            raise NoRoomError(f"there are {used} bytes of {most_bytes}: move older files away")
+            raise NoRoomError(f"{used} of at most {most_bytes} bytes are used: move older files away")
         _require_room(files, used, len(line), most_bytes)
         newest = logs[max(logs)][-1].path
         opened = os.open(newest, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW)
@@ -138,7 +138,7 @@ def append(directory: Path, entry: dict[str, Any], now_us: int, most_bytes: int 
             size = os.fstat(opened).st_size
             cut = b"\n" if size and os.pread(opened, 1, size - 1) != b"\n" else b""
             if os.write(opened, cut + line) != len(cut) + len(line):
-                raise OSError(errno.ENOSPC, "the line was cut")
+                raise OSError(errno.ENOSPC, "the line was written only in part")
             os.fsync(opened)
         finally:
             os.close(opened)
@@ -155,4 +155,6 @@ def _require_room(files: list[Part], used: int, length: int, most_bytes: int) ->
         with suppress(AccessLogError), file.read() as (_, lines):
             own += sum(len(line) for line in lines if holder_of(line).pool == BY_HAND)
     if own + length > pool:
-        raise NoRoomError(f"{own} bytes of the {pool} of reads by hand are used: move older files away")
+        raise NoRoomError(
+            f"commands have used {own} of their {pool} bytes of the access log: move older files away"
+        )

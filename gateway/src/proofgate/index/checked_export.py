@@ -87,13 +87,13 @@ def compare_claims(manifest: dict[str, Any], checked: Checked) -> None:
     if "counts" in manifest:
         hold_against(manifest["counts"], checked.counts.told(), WORDS, checked)
         if manifest["left_out"] != left_out(Filter(**manifest["filter"])):
-            raise ExportContradictedError("the manifest names other things as left out than its filter does")
+            raise ExportContradictedError("left_out in the manifest does not match its filter")
     words = {origin: f"records of {origin}" for origin in checked.by_log}
     claimed = {log["origin"]: log["records"] for log in manifest["logs"]}
     hold_against(claimed, dict(checked.by_log), words, checked)
     told = {(of["tenant"], of["origin"]): of for of in manifest["tenants"]}
     if len(told) != len(manifest["tenants"]):
-        raise ExportContradictedError("the manifest names a tenant in a log twice")
+        raise ExportContradictedError("the manifest lists a tenant twice for one log")
     for place in told.keys() | {place for place, of in checked.numbers.items() if of.exported}:
         exported = checked.numbers[place].exported if place in checked.numbers else set()
         _compare_tenant(place, told.get(place), exported, checked)
@@ -109,7 +109,7 @@ def _compare_tenant(
         return
     if (min(exported, default=0), max(exported, default=0)) != (claim["first"], claim["last"]):
         raise ExportContradictedError(
-            f"the manifest claims {named} from {claim['first']} to {claim['last']}, and others are there"
+            f"the manifest claims {named} from {claim['first']} to {claim['last']}, but the export has others"
         )
 
 
@@ -117,4 +117,6 @@ def require_ledger(manifest: dict[str, Any], key: str) -> None:
     """The key that the manifest names is only a hint, but of another ledger it must not be."""
     named = manifest["ledger"].partition("+")[0]
     if named != key.partition("+")[0]:
-        raise ExportContradictedError(f"the manifest is of the ledger {named}, and the key of another")
+        raise ExportContradictedError(
+            f"the manifest names the ledger {named}, but the key belongs to another"
+        )

@@ -51,7 +51,7 @@ def compare(claimed: dict[str, int], found: dict[str, int], words: dict[str, str
     ]
     more = next(
         (
-            f"the manifest claims {claimed.get(name, 0)} {words.get(name, name)}, and {number} are there"
+            f"the manifest claims {claimed.get(name, 0)} {words.get(name, name)}, but the export has {number}"
             for name, number in found.items()
             if number > claimed.get(name, 0)
         ),

@@ -126,10 +126,10 @@ def left_out(asked: Filter) -> list[str]:
 def _place(out: Path) -> Iterator[Path]:
     """A directory to write into, which is there whole or not at all in the end."""
     if out.exists():
-        raise IndexUnusableError(f"{out} is there already: an export is never written over", "export_exists")
+        raise IndexUnusableError(f"{out} already exists: an export never overwrites a file", "export_exists")
     draft = out.with_name(f".{out.name}.draft")
     if draft.exists():
-        raise IndexUnusableError(f"{draft} is what a former export left: remove it", "export_exists")
+        raise IndexUnusableError(f"{draft} is left over from an earlier export: remove it", "export_exists")
     draft.mkdir(mode=0o700, parents=True)
     try:
         yield draft
@@ -224,7 +224,7 @@ class _Export:
         told = facts(parsed)
         if told["id"] != row.facts["id"]:
             raise IndexUnusableError(
-                f"the ledger holds {told['id']} where the index has {row.facts['id']}:"
+                f"the ledger has {told['id']} where the index has {row.facts['id']}:"
                 " `proofgate index --rebuild` builds it again",
                 "index_damaged",
             )

@@ -52,8 +52,8 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         "verify-export",
         verify,
         "check an export offline",
-        "Exit code 0: all exchanges are proved, 10: the present exchanges are proved, but "
-        "admissions between others, ends, or something that the manifest claims is missing, 40: "
+        "Exit code 0: all exchanges are proved, 10: the exchanges in the export are proved, but "
+        "an admission between others, an end, or something that the manifest claims is missing, 40: "
         "a check fails.",
     )
     check.add_argument("export", type=Path, metavar="DIR|TAR", help="the export")
@@ -136,12 +136,12 @@ def _told(checked: Checked, gaps: dict[tuple[str, str], list[int]]) -> list[str]
     if checked.signed_by is not None:
         lines.append(f"shown: {checked.signed_by} signed the manifest")
     else:
-        lines.append("not shown: that the manifest is as its maker wrote it; --signer requires a signature")
+        lines.append("not shown: that the manifest is unchanged; --signer requires a signature")
     if manifest.get("left_out"):
-        lines.append(f"left out, as was asked: whatever differs in {', '.join(manifest['left_out'])}")
+        lines.append(f"left out by the filter: exchanges that differ in {', '.join(manifest['left_out'])}")
     lines += [f"missing: {what}, which the manifest claims" for what in checked.missing]
     lines += [
-        f"missing: exchanges of {origin}, which could not be read when this was made"
+        f"missing: exchanges of {origin}, which could not be read when the export was created"
         for origin in checked.unreadable
     ]
     if checked.partial:
@@ -149,11 +149,12 @@ def _told(checked: Checked, gaps: dict[tuple[str, str], list[int]]) -> list[str]
             f"missing: the end, or a further attempt, of {checked.partial} exchanges{_open(checked)}"
         )
     if "counts" not in manifest:
-        lines.append("not shown: that all ends, verdicts and refusals are there: this version counts none")
+        lines.append("not shown: that no end, verdict or refusal is missing; this export does not count them")
     verdict = "verified" if checked.is_complete and not gaps else "incomplete"
     if not checked.claims_whole:
         lines.append(
-            "not shown: that nothing is left out; an export of a tenant, in a time or in all, shows it"
+            "not shown: that nothing is left out; an export of one tenant shows it, with or without "
+            "a time range"
         )
         return [*map(plain, lines), verdict]
     for (tenant, origin), numbers in sorted(checked.numbers.items()):
@@ -164,20 +165,18 @@ def _told(checked: Checked, gaps: dict[tuple[str, str], list[int]]) -> list[str]
         first, last = min(numbers.exported, default=0), max(numbers.exported, default=0)
         before = first == 1 or first - 1 in numbers.seen
         after = last + 1 in numbers.seen
-        lines.append(
-            f"shown: requests {first} to {last} of {tenant} in {origin}, and none between is missing"
-        )
+        lines.append(f"shown: requests {first} to {last} of {tenant} in {origin}, with none missing between")
         if not before:
-            lines.append(f"not shown: that request {first - 1} there does not belong to it")
+            lines.append(f"not shown: that request {first - 1} does not match the filter")
         if not after:
-            lines.append(f"not shown: that {last} is the last one there")
+            lines.append(f"not shown: that request {last} is the last one")
     lines.append(
-        "not shown: that no refusal for another reason than a policy, and no log without an exchange in here,"
-        " is left out; neither is numbered"
+        "not shown: that the export has each refusal for another reason than a policy, and each log without a"
+        " matching exchange; neither is numbered"
     )
     return [*map(plain, lines), verdict]
 
 
 def _open(checked: Checked) -> str:
     claimed = checked.manifest.get("counts", {}).get("open", 0)
-    return f"; {claimed} had not ended when it was made, as its maker says" if claimed else ""
+    return f"; {claimed} had not ended when the export was created, says the manifest" if claimed else ""

@@ -27,7 +27,7 @@ def facts(records: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """
     first, *others = records
     if first["kind"] not in FIRST or [record["kind"] for record in others if record["kind"] in FIRST]:
-        raise ValueError("an exchange begins with one admission, or is one refusal")
+        raise ValueError("an exchange must start with one admission, or be one refusal")
     refused = first["kind"] == "rejection"
     end = first if refused else next((record for record in others if record["kind"] in _ENDS), {})
     notes = [record["policy"] for record in (first, end) if record.get("policy")]

@@ -56,13 +56,13 @@ class Filter:
                 raise _bad(f"{name} is empty or longer than {_MAXIMUM_TEXT} characters")
         verdict = texts.get("verdict")
         if verdict is not None and verdict not in VERDICTS:
-            raise _bad(f"verdict is one of {', '.join(VERDICTS)}")
+            raise _bad(f"verdict must be one of {', '.join(VERDICTS)}")
         for name in ("end_user", "trace_id"):
             if name in texts and not _DIGITS.fullmatch(texts[name]):
-                raise _bad(f"{name} is 32 lower-case hexadecimal digits")
+                raise _bad(f"{name} must be 32 lower-case hexadecimal digits")
         since, until = (_time(name, texts[name]) if name in texts else None for name in ("since", "until"))
         if since is not None and until is not None and since >= until:
-            raise _bad("since is not before until")
+            raise _bad("since must be before until")
         plain = (
             *("tenant", "model", "provider", "outcome", "rule", "id", "key"),
             *("session", "end_user", "agent", "trace_id"),
@@ -113,10 +113,12 @@ class Cursor:
         except (ValueError, KeyError, TypeError, RecursionError):
             well_formed = False
         if not well_formed:
-            raise IndexUnusableError("the cursor is not of this index: take it from an answer", "bad_cursor")
+            raise IndexUnusableError(
+                "the cursor is not valid for this index: use one from a response", "bad_cursor"
+            )
         if asked != wanted.told():
             raise IndexUnusableError(
-                "the cursor belongs to another question: repeat the filters with which it was given",
+                "the cursor belongs to another query: repeat the filters of the first page",
                 "cursor_differs",
             )
         return cls(wanted, generation, version, (after[0], after[1], after[2]))
@@ -143,7 +145,7 @@ def _cost(text: str) -> int:
         if dollars.is_finite() and dollars.adjusted() <= _MOST_DIGITS:
             nanodollars = int(dollars * _NANODOLLARS)
     if not 0 <= nanodollars <= _LARGEST:
-        raise _bad("min_cost is in US dollars, such as 0.05")
+        raise _bad("min_cost must be an amount in US dollars, such as 0.05")
     return nanodollars
 
 

@@ -88,16 +88,16 @@ class Oidc:
         begun = self._opened(cookie)
         if not hmac.compare_digest(begun.state.encode(), asked.get("state", "").encode()):
             raise SignInError(
-                "state_differs", "this is not the answer to the sign-in that this browser began"
+                "state_differs", "the response does not belong to the sign-in that this browser started"
             )
         if "iss" in asked and asked["iss"] != self.settings.issuer:
-            raise SignInError("issuer_differs", "the answer is of another provider (RFC 9207)")
+            raise SignInError("issuer_differs", "the response comes from another provider (RFC 9207)")
         if "error" in asked or not asked.get("code"):
             raise SignInError("provider_refused", "the provider did not sign you in")
         claims = self._claims(asked["code"], begun)
         reader = self.settings.reader(claims, (int(time.time()) + self.settings.session_seconds) * 1_000_000)
         if reader is None:
-            raise SignInError("no_reader_group", "you are in none of the groups that may read here")
+            raise SignInError("no_reader_group", "none of your groups may read here")
         return reader
 
     def _claims(self, code: str, begun: _Begun) -> dict[str, Any]:
@@ -110,7 +110,9 @@ class Oidc:
                 id_token = token["id_token"]
                 access_token = token.get("access_token")
             except (OAuthError, requests.RequestException, ValueError, KeyError, TypeError):
-                raise SignInError("provider_refused", "the provider gave no ID token for the code") from None
+                raise SignInError(
+                    "provider_refused", "the provider returned no ID token for the code"
+                ) from None
         try:
             decoded = self._decoded(id_token)
             claims = CodeIDToken(
@@ -161,7 +163,7 @@ class Oidc:
             return kept[1]
         found = self._get(self.settings.issuer.rstrip("/") + "/.well-known/openid-configuration")
         if found.get("issuer") != self.settings.issuer:
-            raise SignInError("provider_unusable", "the provider's metadata is of another issuer")
+            raise SignInError("provider_unusable", "the provider's metadata names another issuer")
         if not all(isinstance(found.get(name), str) and is_safe(found[name]) for name in _ENDPOINTS):
             raise SignInError("provider_unusable", "the provider's metadata has no https endpoints")
         with self._lock:
@@ -175,7 +177,9 @@ class Oidc:
                     "GET", url, withhold_token=True, timeout=_SECONDS, allow_redirects=False
                 )
                 if answer.status_code != requests.codes.ok:
-                    raise SignInError("provider_unusable", f"the provider answers with {answer.status_code}")
+                    raise SignInError(
+                        "provider_unusable", f"the provider responded with status {answer.status_code}"
+                    )
                 found = answer.json()
             except (requests.RequestException, ValueError):
                 raise SignInError("provider_unusable", "the provider cannot be reached now") from None
@@ -208,7 +212,7 @@ class Oidc:
     def _opened(self, cookie: str) -> _Begun:
         content, _, signature = cookie.partition(".")
         if not hmac.compare_digest(signature.encode(), self._signature(content.encode()).encode()):
-            raise SignInError("state_differs", "this browser began no sign-in here: start again")
+            raise SignInError("state_differs", "this browser has no sign-in in progress: start again")
         begun = _Begun(**json.loads(base64.urlsafe_b64decode(content)))
         if time.time() > begun.until:
             raise SignInError("sign_in_expired", "the sign-in took too long: start again")

@@ -86,7 +86,7 @@ def read(path: Path) -> OidcSettings:
             )
     seconds = document.get("sessionSeconds", _DEFAULT_SECONDS)
     if not isinstance(seconds, int) or isinstance(seconds, bool) or not 60 <= seconds <= _MOST_SECONDS:
-        raise OidcSettingsError(f"{path}: sessionSeconds is a whole number from 60 to {_MOST_SECONDS}")
+        raise OidcSettingsError(f"{path}: sessionSeconds must be a whole number from 60 to {_MOST_SECONDS}")
     others = {
         field: _text(path, document, name)
         for field, name in (
@@ -124,7 +124,7 @@ def is_safe(url: str) -> bool:
 def _text(path: Path, document: dict[str, Any], name: str) -> str:
     value = document.get(name)
     if not isinstance(value, str) or not value:
-        raise OidcSettingsError(f"{path}: {name} is missing, or not a text")
+        raise OidcSettingsError(f"{path}: {name} is missing or not a string")
     return value
 
 
@@ -143,7 +143,7 @@ def _secret(path: Path, document: dict[str, Any]) -> str | None:
 
 def _groups(path: Path, readers: Any) -> dict[str, str | None]:
     wrong = OidcSettingsError(
-        f'{path}: readers is an object of groups, each {{"tenant": …}} or {{"all": true}}, with at least one'
+        f'{path}: readers must be an object of at least one group, each {{"tenant": …}} or {{"all": true}}'
     )
     if not isinstance(readers, dict) or not readers:
         raise wrong

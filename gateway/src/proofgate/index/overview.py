@@ -40,17 +40,19 @@ def overview(questions: Questions, asked: Filter, by: str, now: int | None = Non
     Raises IndexUnusableError (`bad_filter`).
     """
     if by not in BY:
-        raise IndexUnusableError(f"by is one of {', '.join(BY)}", "bad_filter")
+        raise IndexUnusableError(f"by must be one of {', '.join(BY)}", "bad_filter")
     now = time.time_ns() // 1000 if now is None else now
     until = now if asked.until is None else asked.until
     since = until - _DEFAULT if asked.since is None else asked.since
     if since >= until:
-        raise IndexUnusableError("since is not before until", "bad_filter")
+        raise IndexUnusableError("since must be before until", "bad_filter")
     step = next((step for step, most in _STEPS if until - since <= most), DAY)
     length = step * FIVE_MINUTES
     first, behind = since // length, -(-until // length)
     if behind - first > MOST_STEPS:
-        raise IndexUnusableError(f"these are more than {MOST_STEPS} days: ask for less time", "bad_filter")
+        raise IndexUnusableError(
+            f"the result has more than {MOST_STEPS} days: choose a shorter time", "bad_filter"
+        )
     if questions.pruned_before is not None:
         # What was removed is not asked for: the page says from when on there is something.
         first = max(first, questions.pruned_before * DAY // step)

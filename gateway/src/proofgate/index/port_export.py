@@ -84,9 +84,9 @@ class Exports:
         """The newest exchanges that are asked for. Raises IndexUnusableError, also `busy`, and the core's
         LedgerError."""
         if form not in MOST_EXCHANGES:
-            raise IndexUnusableError(f"format is one of {', '.join(MOST_EXCHANGES)}", "bad_filter")
+            raise IndexUnusableError(f"format must be one of {', '.join(MOST_EXCHANGES)}", "bad_filter")
         if not self._one.acquire(blocking=False):
-            raise IndexUnusableError("another export is being made: try again when it has ended", "busy")
+            raise IndexUnusableError("another export is in progress: try again when it has ended", "busy")
         try:
             if shutil.disk_usage(self._index).free < RESERVE_BYTES:
                 raise IndexUnusableError(
@@ -124,12 +124,12 @@ class Exports:
             def progress(_: Written) -> None:
                 if time.monotonic() > deadline:
                     raise IndexUnusableError(
-                        "the export takes too long: ask for less time, or use `proofgate export`",
+                        "the export takes too long: choose a shorter time, or use `proofgate export`",
                         "question_too_long",
                     )
                 if sum(file.stat().st_size for file in draft.iterdir()) > MOST_BYTES:
                     raise IndexUnusableError(
-                        f"the export has more than {MOST_BYTES >> 20} MiB: ask for less time",
+                        f"the export has more than {MOST_BYTES >> 20} MiB: choose a shorter time",
                         "export_too_large",
                     )
 

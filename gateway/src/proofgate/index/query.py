@@ -100,7 +100,7 @@ class Questions:
         cursor = Cursor.decode(after, asked) if after else None
         if cursor is not None and cursor.generation != self.generation:
             raise IndexUnusableError(
-                "the index was rebuilt since then: start again from the first page",
+                "the index was rebuilt after the first page: start again from there",
                 "cursor_expired",
             )
         version = self.version if cursor is None else min(cursor.version, self.version)
@@ -298,7 +298,7 @@ class Questions:
     def _failed(self, error: sqlite3.Error) -> IndexUnusableError:
         if self._is_late():
             return IndexUnusableError(
-                "the question takes too long: ask for a tenant, or for less time", "question_too_long"
+                "the query takes too long: choose a tenant or a shorter time", "question_too_long"
             )
         return _damaged(self.directory, error)
 
@@ -367,7 +367,9 @@ class Questions:
                 pruned_before = schema.read_meta(newer).get("pruned_before")
             if not isinstance(pruned_before, int) or day >= pruned_before:
                 raise
-            raise IndexUnusableError("a day of it was just removed: ask again", "day_pruned") from None
+            raise IndexUnusableError(
+                "a day of the result was just removed: try again", "day_pruned"
+            ) from None
 
 
 def _damaged(directory: Path, error: Exception) -> IndexUnusableError:

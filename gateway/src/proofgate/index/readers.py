@@ -111,15 +111,15 @@ def parse(path: Path) -> dict[str, Reader]:
     try:
         document = json.loads(content, object_pairs_hook=_unique)
     except (ValueError, RecursionError) as error:
-        raise ReadersError(f"{path} is no JSON object of readers: {error}") from None
+        raise ReadersError(f"{path} is not a JSON object of readers: {error}") from None
     if not isinstance(document, dict):
-        raise ReadersError(f"{path} is no JSON object of readers")
+        raise ReadersError(f"{path} is not a JSON object of readers")
     readers = {}
     for digest, entry in document.items():
         if not _DIGEST.fullmatch(digest):
             # What stands there may be a key that somebody put in the place of its digest.
             raise ReadersError(
-                f"{path}: a name is no SHA-256 in 64 lower-case hexadecimal digits (proofgate hash-key)"
+                f"{path}: a name is not a SHA-256 of 64 lower-case hexadecimal digits (proofgate hash-key)"
             )
         if is_well_known(digest):
             raise ReadersError(f"{path}: {digest[:8]}… is {WELL_KNOWN}")
@@ -129,7 +129,7 @@ def parse(path: Path) -> dict[str, Reader]:
 
 def _reader(path: Path, digest: str, entry: Any) -> Reader:
     wrong = ReadersError(
-        f'{path}: {digest[:8]}… is not {{"name": …, "tenant": …}} and not {{"name": …, "all": true}},'
+        f'{path}: {digest[:8]}… must be {{"name": …, "tenant": …}} or {{"name": …, "all": true}},'
         ' with or without "notAfter": a day or a time'
     )
     if not isinstance(entry, dict):

@@ -88,8 +88,11 @@ class Room:
         pool = part(holder.pool, most_bytes)
         own, used = pool // max(sharers, 1), self.used(holder)
         if used + length > own:
-            return f"{used} bytes of the {own} of this reader are used: move older files away"
+            return f"this reader has used {used} of its {own} bytes of the access log: move older files away"
         used = self.used_of_pool(holder.pool)
         if used + length > pool:
-            return f"{used} bytes of the {pool} of {holder.pool} are used: move older files away"
+            return (
+                f"`{holder.pool}` has used {used} of its {pool} bytes of the access log: "
+                "move older files away"
+            )
         return None

@@ -122,7 +122,7 @@ class Desk:
             try:
                 self._add(reader, entry)
             except OSError as error:
-                log.error("refused questions cannot be recorded: %s", error)  # noqa: TRY400 - it is told
+                log.error("refused queries cannot be recorded: %s", error)  # noqa: TRY400 - it is told
 
     def findings(self) -> list[dict[str, Any]]:
         """Readers that get no answers because their part of the record of reads is full."""
@@ -132,7 +132,7 @@ class Desk:
                 "origin": name,
                 "shard": "",
                 "since": since,
-                "message": f"this reader gets no answers: {why}",
+                "message": f"this reader gets no responses: {why}",
                 "verdict": "incomplete",
             }
             for name, (since, why) in sorted(self._full.items())
@@ -230,7 +230,7 @@ class Desk:
             by_cookie = self._oidc.reader(request)
         reader = by_cookie or self._reader_by_key(request)
         if len(request.url.path) + len(request.url.query) > _LONGEST_QUESTION:
-            message = f"a question has at most {_LONGEST_QUESTION} characters"
+            message = f"a query must have at most {_LONGEST_QUESTION} characters"
             raise _refusal(HTTPStatus.REQUEST_URI_TOO_LONG, "question_too_large", message)
         return reader
 
@@ -273,7 +273,7 @@ class Desk:
             return wanted
         if wanted.tenant not in (None, reader.tenant):
             raise _refusal(
-                HTTPStatus.FORBIDDEN, "other_tenant", "this reader sees the exchanges of its own tenant only"
+                HTTPStatus.FORBIDDEN, "other_tenant", "this reader may see only exchanges of its own tenant"
             )
         return replace(wanted, tenant=reader.tenant)
 
@@ -373,13 +373,13 @@ class Desk:
             status = _STATUS.get(error.code, HTTPStatus.SERVICE_UNAVAILABLE)
             message = str(error)
             if error.code not in _STATUS:
-                log.error("the index cannot be asked: %s [%s]", error, error.code)  # noqa: TRY400
-                message = "the index cannot be asked now"
+                log.error("the index cannot be queried: %s [%s]", error, error.code)  # noqa: TRY400
+                message = "the index cannot be queried now"
             refused = _refusal(status, error.code, message)
         except _core.ProofgateError as error:
             log.error("records cannot be read: %s [%s]", error, error.code)  # noqa: TRY400
             status = _STATUS.get(error.code, HTTPStatus.SERVICE_UNAVAILABLE)
-            refused = _refusal(status, error.code, "the ledger does not give the records of this now")
+            refused = _refusal(status, error.code, "the ledger cannot provide these records now")
         except NoPlaceError:
             message = "too many requests are in progress: try again in a moment"
             refused = _refusal(HTTPStatus.SERVICE_UNAVAILABLE, "busy", message)
@@ -414,15 +414,15 @@ class Desk:
         }
         if watch and refused is None:
             entry["for_seconds"] = WATCHED_SECONDS
-        message = "what is read cannot be recorded now"
+        message = "the read cannot be recorded now"
         try:
             self._add(reader, entry)
         except NoRoomError as error:
             self.without_room += 1
             self._full.setdefault(reader.name, (time.time_ns() // 1000, str(error.strerror)))
-            message = "the part of this reader in the record of reads is full"
+            message = "this reader's share of the access log is full"
         except OSError as error:
-            log.error("nothing is answered: the access log cannot be written: %s", error)  # noqa: TRY400
+            log.error("no query is answered: the access log cannot be written: %s", error)  # noqa: TRY400
         else:
             return
         raise _refusal(HTTPStatus.SERVICE_UNAVAILABLE, "access_log_unavailable", message)

@@ -35,7 +35,7 @@ def tenants(questions: Questions, asked: Filter) -> list[dict[str, Any]]:
             of["days"][day] = _nothing()
             days += 1
         if days > MOST_DAYS:
-            message = f"these are more than {MOST_DAYS} days of tenants: ask for a tenant, or for less time"
+            message = f"the result has more than {MOST_DAYS} rows: choose a tenant or a shorter time"
             raise IndexUnusableError(message, "bad_filter")
         for name, figure in _figures(used).items():
             of[name] += figure

@@ -82,10 +82,10 @@ def verify(path: Path, key: str, signer: str | None = None) -> Checked:
             try:
                 _core.verify_export(note.decode(), signer, hashlib.sha256(content).digest())
             except UnicodeDecodeError as error:
-                raise ExportContradictedError(f"{NOTE} is no note: {error}") from None
+                raise ExportContradictedError(f"{NOTE} is not a signed note: {error}") from None
             except _core.ProofError as error:
                 raise ExportContradictedError(
-                    f"{NOTE} is not by this key over this manifest: {error} [{error.code}]"
+                    f"{NOTE} does not sign this manifest with this key: {error} [{error.code}]"
                 ) from None
             signed_by = signer.partition("+")[0]
         for name in (EXCHANGES, CSV):
@@ -121,7 +121,7 @@ def _opened(path: Path) -> Iterator[_Files]:
     try:
         files = _Files(path)
     except _DAMAGED as error:
-        raise IndexUnusableError(f"{path} is no export: {error}", "bad_export") from None
+        raise IndexUnusableError(f"{path} is not an export: {error}", "bad_export") from None
     try:
         yield files
     except _DAMAGED as error:
@@ -133,7 +133,7 @@ def _opened(path: Path) -> Iterator[_Files]:
 def _required(files: _Files, name: str) -> IO[bytes]:
     file = files.open(name)
     if file is None:
-        raise IndexUnusableError(f"this is no export: it has no {name}", "bad_export")
+        raise IndexUnusableError(f"this is not an export: {name} is missing", "bad_export")
     return file
 
 
@@ -141,7 +141,7 @@ def _read(files: _Files, name: str) -> bytes:
     with _required(files, name) as file:
         content = file.read(_MOST_MANIFEST + 1)
     if len(content) > _MOST_MANIFEST:
-        raise IndexUnusableError(f"{name} is larger than any", "bad_export")
+        raise IndexUnusableError(f"{name} is too large for an export", "bad_export")
     return content
 
 
@@ -167,7 +167,7 @@ def _manifest(content: bytes) -> dict[str, Any]:
         well_formed = False
     if not well_formed:
         raise IndexUnusableError(
-            f"this is no export of this version: {MANIFEST} has another form", "bad_export"
+            f"this version cannot read the export: {MANIFEST} has an unknown format", "bad_export"
         )
     return manifest
 
@@ -216,7 +216,7 @@ def _require_digest(files: _Files, name: str, manifest: dict[str, Any]) -> None:
             size += len(chunk)
     length = manifest["files"][name].get("bytes", size)
     if digest.hexdigest() != manifest["files"][name]["sha256"] or length != size:
-        raise ExportContradictedError(f"{name} is not the file that the manifest names")
+        raise ExportContradictedError(f"{name} does not match the manifest")
 
 
 def _notes(manifest: dict[str, Any], key: str) -> dict[str, str]:
@@ -226,7 +226,7 @@ def _notes(manifest: dict[str, Any], key: str) -> dict[str, str]:
         try:
             signed = json.loads(_core.verify_checkpoint(log["checkpoint"], key))
         except _core.ProofgateError as error:
-            raise ExportContradictedError(f"a checkpoint is refused: {error} [{error.code}]") from None
+            raise ExportContradictedError(f"a checkpoint is not valid: {error} [{error.code}]") from None
         notes[signed["origin"]] = log["checkpoint"]
     return notes
 
@@ -244,7 +244,7 @@ def _lines(file: IO[bytes]) -> Iterator[dict[str, Any]]:
         except (ValueError, KeyError, TypeError, RecursionError):
             well_formed = False
         if not well_formed:
-            raise ExportContradictedError(f"a line of {EXCHANGES} is no exchange")
+            raise ExportContradictedError(f"a line of {EXCHANGES} is not an exchange")
         yield line
 
 
@@ -259,7 +259,7 @@ def _line(file: IO[bytes]) -> str:
 def _require_same(found: str, expected: str) -> None:
     if found != expected:
         raise ExportContradictedError(
-            f"{CSV} says {found.strip()!r} where the records say {expected.strip()!r}"
+            f"{CSV} has {found.strip()!r}, but the records have {expected.strip()!r}"
         )
 
 
@@ -274,7 +274,7 @@ def _require_proved(lines: list[dict[str, Any]], notes: dict[str, str], key: str
             by_log[record["origin"]].append((record["index"], record["record"].encode(), path))
     for origin, records in by_log.items():
         if origin not in notes:
-            raise ExportContradictedError(f"there is no checkpoint of {origin}")
+            raise ExportContradictedError(f"the export has no checkpoint of {origin}")
         try:
             _core.verify_log_records(notes[origin], key, records)
         except (_core.ProofError, ValueError, OverflowError) as error:
@@ -293,7 +293,7 @@ def _exchange(line: dict[str, Any], asked: Filter, checked: Checked) -> dict[str
         begun = parsed[0]["ts"]
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ExportContradictedError(
-            f"the records of {line.get('id')!r} are not those of one exchange: {error}"
+            f"the records of {line.get('id')!r} do not form one exchange: {error}"
         ) from None
     origin, number = records[0]["origin"], told["tenant_seq"]
     for record, content in zip(records, parsed, strict=True):
@@ -307,18 +307,18 @@ def _exchange(line: dict[str, Any], asked: Filter, checked: Checked) -> dict[str
             else record["origin"]
         )
         if (admitted, content["admission"]) != (origin, records[0]["index"]):
-            raise ExportContradictedError(f"a record of {line['id']!r} is of another admission")
+            raise ExportContradictedError(f"a record of {line['id']!r} belongs to another admission")
     checked.records += len(records)
     checked.by_log.update(record["origin"] for record in records)
     neighbour = bool(line.get("neighbour"))
     if matches(asked, told, begun) == neighbour or (neighbour and told["tenant"] != asked.tenant):
-        raise ExportContradictedError(f"{line['id']!r} is not what was asked for")
+        raise ExportContradictedError(f"{line['id']!r} does not match the filter")
     place = (origin, records[0]["index"])
     if not neighbour:
         checked.counts.add(parsed, told)
     numbers = checked.numbers[told["tenant"], origin] if number is not None else None
     if place in checked.refusals or (numbers is not None and number in numbers.seen):
-        raise ExportContradictedError(f"{line['id']!r} is there twice")
+        raise ExportContradictedError(f"{line['id']!r} appears twice")
     if numbers is None:
         checked.refusals.add(place)
     else:
