@@ -50,7 +50,7 @@ class Kept:
 
     def send(self, events: Sequence[Event]) -> None:
         if self.takes == 0:
-            raise SinkError("siem_refused", "it answers 503")
+            raise SinkError("siem_refused", "it responded with status 503")
         self.takes -= 1
         self.events += events
 
@@ -431,7 +431,7 @@ def test_a_collector_behind_a_private_authority_is_reached_when_that_is_given(tm
         ("otlp+https://user@collector.example", "HOST"),
         ("otlp+https://collector.example:99999", "HOST"),
         ("otlp+http://collector.example", "plain=allow"),
-        ("otlp+https://collector.example?ca=/nowhere", "is no file"),
+        ("otlp+https://collector.example?ca=/nowhere", "is not a file"),
         ("otlp+https://collector.example?token=x", "each once"),
         ("syslog+tls://collector.example", "expected one of otlp"),
     ],

@@ -43,7 +43,7 @@ def wrong_arguments(options: argparse.Namespace) -> str | None:
         names = [parse(text, "").name for text in options.siem]
     except PlaceError as error:
         return f"--siem: {error}"
-    return "--siem: one is given twice" if len(set(names)) != len(names) else None
+    return "--siem: a target is given twice" if len(set(names)) != len(names) else None
 
 
 def streams(options: argparse.Namespace, ledger_key: str) -> list[Stream]:

@@ -40,7 +40,7 @@ class Cursor:
             self._file.executescript(_TABLES)
             self._file.execute("INSERT OR IGNORE INTO meta VALUES ('sink', ?)", (name,))
         except (sqlite3.Error, OSError) as error:
-            message = f"{path} cannot be used: {error}. Without it, everything is sent once more"
+            message = f"{path} cannot be used: {error}. If you remove it, everything is sent again"
             raise CursorError(message) from None
 
     def take(self, notes: list[tuple[str, str]]) -> None:

@@ -105,12 +105,12 @@ class Otlp:
         except requests.exceptions.SSLError:
             raise SinkError("siem_tls", "its certificate is not trusted, or TLS fails") from None
         except (requests.exceptions.RequestException, OSError):
-            raise SinkError("siem_unreachable", "it is not reachable, or does not answer in time") from None
+            raise SinkError("siem_unreachable", "it is not reachable, or does not respond in time") from None
 
     @staticmethod
     def _judge(status: int, body: bytes) -> None:
         if status != 200:
-            raise SinkError("siem_refused", f"it answers {status}")
+            raise SinkError("siem_refused", f"it responded with status {status}")
         try:
             rejected = ExportLogsServiceResponse.FromString(body).partial_success.rejected_log_records
         except DecodeError:

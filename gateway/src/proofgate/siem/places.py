@@ -31,12 +31,12 @@ def parse(text: str, ledger: str) -> Sink:
     if not host or url.username is not None or url.fragment:
         raise PlaceError(f"{name}: expected {url.scheme}://HOST[:PORT]")
     if options.keys() - _NAMES or len(given) != len(options):
-        raise PlaceError(f"{name}: behind '?' stand {', '.join(sorted(_NAMES))}, each once")
+        raise PlaceError(f"{name}: parameters after '?' are {', '.join(sorted(_NAMES))}, each at most once")
     if url.scheme != "otlp+https" and options.get("plain") != "allow" and not is_loopback(host):
         raise PlaceError(f"{name}: use TLS, or plain=allow in a network that you trust")
     authorities = Path(options["ca"]) if options.get("ca") else None
     if authorities is not None and not authorities.is_file():
-        raise PlaceError(f"{name}: ca: {authorities} is no file")
+        raise PlaceError(f"{name}: ca: {authorities} is not a file")
     authorization = Path(options["authorization"]) if options.get("authorization") else None
     from proofgate.siem.otlp import ATTRIBUTES, FORMATS, Otlp
 

@@ -95,7 +95,7 @@ class Stream:
         if lag < self.patience:
             return []
         why = self._failure or next((f"{of}: {said}" for of, said in list(self._problems.items())), None)
-        message = f"exchanges have waited to be sent for {int(self.patience)} seconds" + (
+        message = f"exchanges have not been sent for {int(self.patience)} seconds" + (
             f": {why}" if why else ""
         )
         since = time.time_ns() // 1000 - int(lag * 1e6)
@@ -129,8 +129,8 @@ class Stream:
             except Exception as error:
                 tries += 1
                 self.totals.failures["siem_failed"] += 1
-                self._failure = f"sending breaks off ({type(error).__name__}) [siem_failed]"
-                log.exception("%s: sending broke off, and is tried again", self.name)
+                self._failure = f"sending failed ({type(error).__name__}) [siem_failed]"
+                log.exception("%s: sending failed, retrying", self.name)
             with self._condition:
                 if tries:
                     self._waiting = {**left, **self._waiting}
@@ -164,7 +164,7 @@ class Stream:
             except (AttributeError, LookupError, TypeError, ValueError) as error:
                 # What is behind it waits, as nothing is left out; other logs do not.
                 self.totals.failures["siem_event"] += 1
-                why = f"an exchange cannot be written in this form ({type(error).__name__}) [siem_event]"
+                why = f"an exchange cannot be written in this format ({type(error).__name__}) [siem_event]"
                 self._tell(origin, why, error)
                 continue
             del left[directory]
@@ -182,7 +182,7 @@ class Stream:
             self.behind = max(0, self.behind - (batch.size - before))
             before = batch.size
             if self._failure is not None:
-                log.info("%s: it takes what it is given again", self.name)
+                log.info("%s: it accepts events again", self.name)
                 self._failure = None
 
     def _tell(self, origin: str, problem: str, cause: Exception | None = None) -> None:
