@@ -432,7 +432,7 @@ def test_a_collector_behind_a_private_authority_is_reached_when_that_is_given(tm
         ("otlp+https://collector.example:99999", "HOST"),
         ("otlp+http://collector.example", "plain=allow"),
         ("otlp+https://collector.example?ca=/nowhere", "is not a file"),
-        ("otlp+https://collector.example?token=x", "each once"),
+        ("otlp+https://collector.example?token=x", "each at most once"),
         ("syslog+tls://collector.example", "expected one of otlp"),
     ],
 )
