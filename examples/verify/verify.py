@@ -1,9 +1,9 @@
-"""Checks that records stand in a signed log, and that bodies are those they were made of. Standard library alone.
+"""Checks that records are in a signed log, and that bodies match them. Uses only the standard library.
 
 python verify.py RECEIPT.json --key 'NAME+HASH+KEY' [--request FILE] [--response FILE]
 python verify.py PROOF.tlog-proof --record RECORD.json --key 'NAME+HASH+KEY' [--body FILE]
 
-Prints what was proved. A second implementation of docs/reference/ledger-format.md, which shares no line with the first.
+Prints what was proved. A second implementation of docs/reference/ledger-format.md, which shares no code with the first.
 """
 
 import argparse
@@ -28,7 +28,10 @@ def point(data: bytes) -> tuple[int, int]:  # RFC 8032, 5.1.3
     x2 = (y * y - 1) * pow(D * y * y + 1, -1, P) % P
     x = pow(x2, (P + 3) // 8, P)
     x = x if x * x % P == x2 else x * ROOT % P
-    require(len(data) == 32 and y < P and x * x % P == x2 and (x > 0 or not sign), "no point of the curve")
+    require(
+        len(data) == 32 and y < P and x * x % P == x2 and (x > 0 or not sign),
+        "a key or a signature has no point on the curve",
+    )
     return (x if x & 1 == sign else -x % P, y)
 
 
@@ -46,14 +49,16 @@ def times(n: int, a: tuple[int, int]) -> tuple[int, int]:
 
 def check_signature(key: bytes, text: bytes, signature: bytes) -> None:  # RFC 8032, 5.1.7, without a cofactor
     r, s, a = signature[:32], int.from_bytes(signature[32:], "little"), point(key)
-    require(times(8, a) != (0, 1) and len(signature) == 64 and s < L, "the key is weak or the signature no number")
+    require(times(8, a) != (0, 1) and len(signature) == 64 and s < L, "the key is weak, or the signature is malformed")
     h = int.from_bytes(hashlib.sha512(r + key + text).digest(), "little") % L
-    require(times(s, point(b"\x58" + b"\x66" * 31)) == add(point(r), times(h, a)), "the signature is not by this key")
+    require(
+        times(s, point(b"\x58" + b"\x66" * 31)) == add(point(r), times(h, a)), "the signature is not valid for this key"
+    )
 
 
 def decode(text: str) -> bytes:
     data = base64.b64decode(text, validate=True)
-    require(base64.b64encode(data).decode() == text, "base64 that is not canonical")
+    require(base64.b64encode(data).decode() == text, "the base64 is not canonical")
     return data
 
 
@@ -64,7 +69,7 @@ def node(left: bytes, right: bytes) -> bytes:
 def root_of(leaf: bytes, index: int, size: int, path: list[bytes]) -> bytes:  # RFC 9162, 2.1.3.2
     fn, sn, r = index, size - 1, leaf
     for p in path:
-        require(sn > 0, "the path is too long")
+        require(sn > 0, "the inclusion proof is too long")
         if fn & 1 or fn == sn:
             r = node(p, r)
             while not fn & 1 and fn:
@@ -72,7 +77,7 @@ def root_of(leaf: bytes, index: int, size: int, path: list[bytes]) -> bytes:  # 
         else:
             r = node(r, p)
         fn, sn = fn >> 1, sn >> 1
-    require(sn == 0, "the path is too short")
+    require(sn == 0, "the inclusion proof is too short")
     return r
 
 
@@ -94,11 +99,14 @@ def line_of(key: str, statements: list[str]) -> dict[str, int | None]:  # docs/r
         text, _, signatures = note.rpartition("\n\n")
         form, *rest = text.split("\n")
         words, values = zip(*(field.split(" ", 1) for field in rest), strict=True)
-        require((form, words) == (SUCCESSION, ("old", "new", "made", "until")), "no statement of key succession")
+        require(
+            (form, words) == (SUCCESSION, ("old", "new", "made", "until")),
+            "a statement of key succession has an unknown format",
+        )
         old, new = values[:2]
         named = old != new and old.split("+")[0] == new.split("+")[0]
         both = named and all(signs(vkey.split("+")[0], vkey, text, signatures) for vkey in (old, new))
-        require(both and int(values[2]) <= int(values[3]), "a statement of succession that both keys have not signed")
+        require(both and int(values[2]) <= int(values[3]), "a statement of key succession is not signed by both keys")
         steps[old, new] = min(int(values[3]), steps.get((old, new), int(values[3])))
     steps = {step: until for step, until in steps.items() if step[0].split("+")[0] == name}
     line = [key]
@@ -107,7 +115,7 @@ def line_of(key: str, statements: list[str]) -> dict[str, int | None]:  # docs/r
         line += [old for old, new in steps if new in line and old not in line]
     ours = [step for step in steps if step[0] in line]
     once = all(len(ends) == len(set(ends)) for ends in ([old for old, _ in ours], [new for _, new in ours]))
-    require(once and len(ours) == len(line) - 1, "the line of keys forks, or follows itself")
+    require(once and len(ours) == len(line) - 1, "the key successions fork or form a loop")
     return dict.fromkeys(line) | {old: steps[old, new] for old, new in ours}
 
 
@@ -120,30 +128,35 @@ def begun(origin: str) -> int:  # microseconds: the first 48 bits of the ULID
 def check(record: bytes, proof: str, options: argparse.Namespace) -> str:
     head, note = proof.split("\n\n", 1)
     first, *lines = head.split("\n")
-    require(first == "c2sp.org/tlog-proof@v1", "no proof of the first version")
+    require(first == "c2sp.org/tlog-proof@v1", "the proof is not a c2sp.org/tlog-proof@v1")
     extra = decode(lines.pop(0).removeprefix("extra ")) if lines[0].startswith("extra ") else b""
     index = int(lines.pop(0).removeprefix("index "))
     text, _, signatures = note.rpartition("\n\n")
     origin, size, root = text.split("\n")
     name = next(iter(options.line)).split("+")[0]
-    require(origin == name or origin.startswith(f"{name}/"), f"a log of {origin}, not of {name}")
+    require(origin == name or origin.startswith(f"{name}/"), f"the checkpoint is of {origin}, not of a log of {name}")
     ours = [until for vkey, until in options.line.items() if signs(origin, vkey, text, signatures)]
-    require(bool(ours), f"nobody whom this key knows has signed for {origin}")
-    require(any(until is None or begun(origin) <= until for until in ours), "the key had ended when the log began")
+    require(bool(ours), f"no key of the ledger signed the checkpoint of {origin}")
+    require(
+        any(until is None or begun(origin) <= until for until in ours), "the key was replaced before the log started"
+    )
     leaf = hashlib.sha256(b"\x00" + record).digest()
-    require(root_of(leaf, index, int(size), list(map(decode, lines))) == decode(root), "another record stands there")
+    require(
+        root_of(leaf, index, int(size), list(map(decode, lines))) == decode(root),
+        "the record and its inclusion proof do not lead to the signed root",
+    )
     told = json.loads(record)
-    require(told["seq"] == index, "the record says that it stands elsewhere")
+    require(told["seq"] == index, "the record names another index in the log")
     proved = f"verified: record {index} of {size} in {origin} is this {told['kind']} of {told.get('id')}"
     fields = {"admission": "request", "rejection": "request", "completion": "response"}
     field = fields.get(told["kind"], "body")
     file = options.body or getattr(options, field)
     if file:
-        require(extra.startswith(b"proofgate/v1/salt\0"), "the proof carries no salt: it was erased")
+        require(extra.startswith(b"proofgate/v1/salt\0"), "the proof has no salt, because it was erased")
         body = f"proofgate/v1/{field}\0".encode() + hashlib.sha256(file.read_bytes()).digest()
-        require(field in told, f"a record of the kind {told['kind']} holds nothing of a body")
+        require(field in told, f"a record of the kind {told['kind']} has no commitment to a body")
         opens = hmac.compare_digest(hmac.digest(extra[18:], body, "sha256"), decode(told[field]))
-        require(opens, f"this is not the {field} that was recorded")
+        require(opens, f"the file is not the {field} that was recorded")
         proved += f"\nverified: {file} is its {field}, byte for byte"
     return proved
 
@@ -154,7 +167,7 @@ def main() -> None:
     parser.add_argument(
         "--key",
         required=True,
-        help="the ledger's verifying key, or a file that holds it, and statements of succession behind it",
+        help="the ledger's verifying key, or a file with it and with any statements of key succession after it",
     )
     for name in ("record", "body", "request", "response"):
         parser.add_argument(f"--{name}", type=Path)
@@ -167,10 +180,10 @@ def main() -> None:
     options.line = line_of(key.strip(), known + ([] if one else json.loads(text).get("key_successions", [])))
     entries = one or json.loads(text)["records"]
     told = [json.loads(entry["record"]) for entry in entries]
-    require(len({record.get("id") for record in told}) == 1, "records of several exchanges")
+    require(len({record.get("id") for record in told}) == 1, "the records belong to several exchanges")
     kinds = {record["kind"] for record in told}
     recorded = kinds & {"admission", "rejection"} or not options.request, "completion" in kinds or not options.response
-    require(all(recorded), "no such body was recorded there")
+    require(all(recorded), "the receipt has no record of such a body")
     print(*[check(entry["record"].encode(), entry["proof"], options) for entry in entries], sep="\n")
 
 
