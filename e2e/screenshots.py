@@ -62,7 +62,7 @@ def _readers(folder: Path) -> None:
         _write("explorer-exchanges.png", window.screenshot())
         window.see(1100, 760)
         window.open(f"{ledger.url}/#/tenants")
-        window.wait_for("The shards that served a tenant")
+        window.wait_for("lists the shards that served")
         _write("explorer-tenants.png", window.screenshot())
 
 

@@ -155,9 +155,9 @@ def test_an_entry_is_verified_in_the_browser_and_its_bundle_by_the_command_lines
     page.wait_for("proves nothing by itself")
     page.type("#key-aggregate", ledger.aggregate_key)
     page.press_button("Use this key")
-    page.wait_for("You gave this one, and this server offers the same")
+    page.wait_for("You entered this key, and this server offers the same")
     page.open(f"{ledger.url}/#/tree/2")
-    assert "Verified with the key that you gave." in page.wait_for("Verified: entry 2 is in the tree")
+    assert "Verified with the key that you entered." in page.wait_for("Verified: entry 2 is in the tree")
     assert page.complaints() == []
 
 
@@ -194,11 +194,11 @@ def test_an_entry_is_not_verified_under_another_key_and_a_key_that_is_exchanged_
     window.wait_for("proves nothing by itself")
     window.type("#key-aggregate", other)
     window.press_button("Use this key")
-    window.wait_for("You gave this one; this server offers another")
+    window.wait_for("You entered this key; this server offers another")
     window.open(f"{between.url}/#/tree/2")
     window.wait_for("Not verified: entry 2")
     window.open(f"{between.url}/#/keys")
-    window.wait_for("You gave this one")
+    window.wait_for("You entered this key")
     window.press_button("Use what the server offers")
     # Both do then; the ledger's key stands there before.
     window.wait(lambda: window.text().count("This server offers it") == 2, "the key that the server offers")
@@ -219,10 +219,10 @@ def test_a_browser_that_comes_back_sees_that_the_log_went_on_from_what_it_keeps(
     ask_and_wait(ledger.gateway, 1)
     wait_until(lambda: ledger.size > size, PATIENCE, "the log has grown")
     window.open(f"{between.url}/#/tree")
-    window.wait_for("It goes on from the one of")
+    window.wait_for("It is consistent with the one of")
     window.run("document.querySelector('#older').value = arguments[0]", before)
     window.press_button("Compare", "section[aria-labelledby=compare] > ")
-    window.wait_for(f"One history: {size} entries")
+    window.wait_for(f"Consistent: {size} entries")
     window.run("document.querySelector('#older').value = 'no note'")
     window.press_button("Compare", "section[aria-labelledby=compare] > ")
     window.wait_for("Consistency is not shown")

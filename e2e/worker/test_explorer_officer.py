@@ -133,7 +133,7 @@ def test_no_view_violates_a_rule_of_axe_in_either_scheme_or_on_a_phone(ledger: I
         "#/exchanges": "Following",
         f"#/exchange/{ledger.ids['second attempt']}": "Verified: the ledger's key signed",
         f"#/session/{SAID['session']}": "oldest first",
-        "#/tenants": "The shards that served a tenant",
+        "#/tenants": "lists the shards that served",
         "#/budgets": "Placement",
         "#/analysis": "spec.analysis: {}",
         "#/findings": "Findings",

@@ -92,7 +92,7 @@ function section(windows) {
     return chart(name, unit, points);
   }).filter(Boolean);
   const columns = [
-    ...[{ name: "Time (UTC)" }, { name: "Shard" }, { name: "Window", numeric: true }, { name: "Answers", numeric: true }],
+    ...[{ name: "Time (UTC)" }, { name: "Shard" }, { name: "Window", numeric: true }, { name: "Responses", numeric: true }],
     ...MEASURES.map(([, name, unit]) => ({ name: `${name}, ${unit}`, numeric: true })),
     { name: "Compared" },
   ];

@@ -16,13 +16,13 @@ export async function ask(path, headers = {}, { credentials = "omit", method = "
   try {
     answer = await fetch(new URL(path, ROOT), { method, credentials, redirect: "error", headers });
   } catch {
-    throw new AuditorError("unreachable", "the auditor does not answer");
+    throw new AuditorError("unreachable", "the auditor does not respond");
   }
   if (answer.ok) return answer;
   const told = await answer.json().catch(() => ({}));
   throw new AuditorError(
     String(told.error?.code ?? `http_${answer.status}`),
-    String(told.error?.message ?? `the auditor answers with status ${answer.status}`),
+    String(told.error?.message ?? `the auditor responded with status ${answer.status}`),
   );
 }
 
@@ -53,7 +53,7 @@ export async function findings() {
 }
 
 function list(value) {
-  if (!Array.isArray(value)) throw new AuditorError("no_list", "the auditor's response has an unexpected form");
+  if (!Array.isArray(value)) throw new AuditorError("no_list", "the auditor's response has an unexpected format");
   return value;
 }
 
@@ -91,7 +91,7 @@ async function bundle(index, size) {
   const entries = splitBundle(new Uint8Array(await answer.arrayBuffer()));
   const expected = Math.min(BUNDLE, size - index * BUNDLE);
   if (entries.length !== expected) {
-    throw new AuditorError("bundle", `a bundle holds ${entries.length} entries instead of ${expected}`);
+    throw new AuditorError("bundle", `a bundle has ${entries.length} entries instead of ${expected}`);
   }
   return entries;
 }

@@ -35,7 +35,7 @@ function content({ tenants, left_out: leftOut, limit_kinds: kinds = [], shards, 
       "section",
       { "aria-labelledby": "used" },
       el("h2", { id: "used" }, "Budgets"),
-      table(`Used in these windows, of the limits: ${spans(windows)}`, columns(windows), tenants.map((of) => row(of, windows, kinds)), "wide"),
+      table(`Use in these windows, and the limits: ${spans(windows)}`, columns(windows), tenants.map((of) => row(of, windows, kinds)), "wide"),
       windows.month && !windows.month.whole ? el("p", { class: "caveat" }, "The index has only a part of this month, so earlier use is missing.") : null,
       leftOut > 0 ? el("p", { class: "caveat" }, `${plural(leftOut, "tenant")} are not shown: filter by tenant to see one.`) : null,
       el(

@@ -72,9 +72,9 @@ function onTheCheckpoint(note) {
   const found = cosignaturesOf(note);
   const heading = el("h2", {}, "On the published checkpoint");
   if (found.length === 0) {
-    return el("section", {}, heading, el("p", { class: "empty" }, "It has no cosignature. Witnesses' cosignatures are in the checkpoint once one is published that they have cosigned."));
+    return el("section", {}, heading, el("p", { class: "empty" }, "It has no cosignature. Cosignatures are listed here as soon as a checkpoint with cosignatures is published."));
   }
-  const columns = [{ name: "Key's name" }, { name: "Cosigned, by its clock" }];
+  const columns = [{ name: "Key's name" }, { name: "Cosigned, by the witness's clock" }];
   const rows = found.map(({ name, time }) => [name, moment(time * 1_000_000)]);
   return el(
     "section",

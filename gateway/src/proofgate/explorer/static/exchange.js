@@ -81,7 +81,7 @@ export function recordsOf(answer) {
 }
 
 function told(error) {
-  if (error.code === "no_such_exchange") return el("p", { class: "empty" }, "The index has no such exchange for you. A new exchange appears some seconds later, when the auditor has accepted a checkpoint that covers it.");
+  if (error.code === "no_such_exchange") return el("p", { class: "empty" }, "The index has no exchange with this id that you may see. A new exchange appears some seconds later, when the auditor has accepted a checkpoint that covers it.");
   if (error.code === "log_removed") return el("p", { class: "empty" }, "The log with its records was removed after its retention. The index still lists the exchange, but the records are gone.");
   return failure(error);
 }
@@ -95,7 +95,7 @@ function facts(records) {
   return el(
     "dl",
     { class: "facts" },
-    row("Began", moment(first.ts)),
+    row("Started", moment(first.ts)),
     row("Tenant", first.tenant ?? "no tenant"),
     row("Model", first.model),
     row("Endpoint", first.endpoint),

@@ -13,13 +13,13 @@ const FORMATS = [
 export function exports(filters) {
   const said = el("div", { role: "status" });
   const save = async (format) => {
-    said.replaceChildren(el("p", { class: "hint" }, "The auditor makes the file…"));
+    said.replaceChildren(el("p", { class: "hint" }, "The auditor is creating the file…"));
     try {
       const { name, blob, exchanges, cutSince } = await readFile(`v1/export?${query(filters, { format })}`);
       download(name, blob);
       said.replaceChildren(
         cutSince
-          ? el("p", { class: "caveat" }, `Not everything is in it: the file has the newest ${count(exchanges)} exchanges, from ${cutSince} on. For the others, choose earlier days, or use `, el("code", {}, "proofgate export"), " on the auditor's host.")
+          ? el("p", { class: "caveat" }, `The file is not complete: it has the newest ${count(exchanges)} exchanges, from ${cutSince} on. For the others, choose earlier days, or use `, el("code", {}, "proofgate export"), " on the auditor's host.")
           : el("p", { class: "hint" }, `${count(exchanges)} exchanges. The auditor recorded that you exported them.${format === "bundle" ? " Check it with “proofgate verify-export”." : ""}`),
       );
     } catch (error) {

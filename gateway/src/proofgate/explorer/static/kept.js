@@ -51,7 +51,7 @@ export async function compare(key, older, newer) {
   if (!first.ok) return first;
   if (!second.ok) return second;
   if (sizeOf(first) > sizeOf(second)) {
-    const message = `${first.size} entries were signed before, and now the log has ${second.size}`;
+    const message = `the log had ${first.size} signed entries, and now it has ${second.size}`;
     return { ok: false, error: { code: "set_back", message }, older: first, newer: second };
   }
   let hashes = "[]";

@@ -19,10 +19,10 @@ export async function view() {
         { class: key.changed ? "caveat" : "hint" },
         keys.isGiven(key)
           ? key.changed
-            ? "You gave this one; this server offers another."
-            : "You gave this one, and this server offers the same."
+            ? "You entered this key; this server offers another one."
+            : "You entered this key, and this server offers the same."
           : key.changed
-            ? "This server offers another key than on your first visit, whose key is still used. One of the two is not the auditor's."
+            ? "This server offers another key than on your first visit. The first key is still used. One of the two is not the auditor's."
             : "This server offers it. A key from the same server proves nothing by itself.",
       ),
       key.changed ? el("p", {}, "It offers: ", el("code", {}, key.changed)) : null,

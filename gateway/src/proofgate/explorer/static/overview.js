@@ -69,7 +69,7 @@ function intact(found, since) {
 }
 
 export async function view(argument) {
-  const what = await forReader("Overview", "What was asked and denied, what it cost, and whether the log of it is intact.", () => sections(argument), el("p", { class: "empty" }, NO_READERS));
+  const what = await forReader("Overview", "Requests, denials and costs, and whether their log is intact.", () => sections(argument), el("p", { class: "empty" }, NO_READERS));
   const [heading, intro, ...rest] = what;
   const ledger = await ledgerSections();
   // Who is not signed in sees first what needs no key.

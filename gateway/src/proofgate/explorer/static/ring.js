@@ -47,7 +47,7 @@ function percent(part) {
 function words({ tenant, ring, recorded }) {
   const { shard, known, away, required } = home({ ring, recorded });
   const served = known ? `shard ${shard} recorded it last` : shard === null ? "no shard is running" : `shard ${shard} would serve it`;
-  return `${tenant}, at ${percent(ring.at)}: ${served}${away ? `, the ring gives it shard ${ring.shard}` : ""}${required ? " (affinity Required this one)" : ""}`;
+  return `${tenant}, at ${percent(ring.at)}: ${served}${away ? `, the ring assigns shard ${ring.shard}` : ""}${required ? " (assigned by affinity “Required”)" : ""}`;
 }
 
 /** The ring, and the same as a table. */
@@ -88,7 +88,7 @@ function listed(tenants) {
 /** That the ring does not decide, and what may. */
 function other({ away, required }) {
   if (!away) return null;
-  return required ? " (as affinity “Required” has it)" : el("strong", {}, " (another)");
+  return required ? " (assigned by affinity “Required”)" : el("strong", {}, " (another)");
 }
 
 function drawing(tenants, names, live) {

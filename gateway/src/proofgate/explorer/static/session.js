@@ -16,11 +16,11 @@ export const addressOfSession = (id) => `#/session/${encodeURIComponent(id)}`;
 
 export async function view(argument) {
   const id = decodeURIComponent(argument);
-  const intro = "The requests of a session as its client named it, oldest first.";
+  const intro = "The requests of one session, oldest first. The client names the session.";
   return forReader("Session", intro, async () => {
     const { exchanges, next, index } = await read(`v1/exchanges?${query({ session: id, limit: MOST })}`);
     const heading = el("h2", {}, el("code", {}, id));
-    if (exchanges.length === 0) return [heading, missing(index), el("p", { class: "empty" }, "The index has no request of this session for you. ", el("a", { href: "#/exchanges" }, "See all exchanges"), ".")];
+    if (exchanges.length === 0) return [heading, missing(index), el("p", { class: "empty" }, "The index has no request of this session that you may see. ", el("a", { href: "#/exchanges" }, "See all exchanges"), ".")];
     return [heading, missing(index), next ? el("p", { class: "caveat" }, `These are the first ${count(MOST)} requests; the session has more. `, el("a", { href: `#/exchanges/${query({ session: id })}` }, "See the newest"), ".") : null, summary(exchanges), timeline(exchanges)];
   });
 }
@@ -64,7 +64,7 @@ function timeline(exchanges) {
       el("a", { href: addressOf(one.id) }, `Request ${at + 1}`),
     ];
   });
-  const columns = [{ name: "Time (UTC)" }, { name: "Pause" }, { name: "Drawn" }, { name: "Took", numeric: true }, { name: "Agent" }, { name: "Model" }, { name: "Verdict" }, { name: "Tokens", numeric: true }, { name: "Cost", numeric: true }, { name: "Exchange" }];
+  const columns = [{ name: "Time (UTC)" }, { name: "Pause" }, { name: "Timeline" }, { name: "Took", numeric: true }, { name: "Agent" }, { name: "Model" }, { name: "Verdict" }, { name: "Tokens", numeric: true }, { name: "Cost", numeric: true }, { name: "Exchange" }];
   return el("section", { class: "waterfall", "aria-label": "Timeline" }, table(`${plural(exchanges.length, "request")}, oldest first`, columns, rows, "wide"));
 }
 

@@ -26,7 +26,7 @@ export function stacked(title, times, step, series, shown) {
     "figure",
     { class: "stacked" },
     el("figcaption", {}, `${title}: `, el("strong", {}, shown(total))),
-    total > 0 ? place : el("p", { class: "empty" }, "None in this time."),
+    total > 0 ? place : el("p", { class: "empty" }, "None in this time range."),
     total > 0 && series.length > 1 ? table(`${title}, in all`, [{ name: "Series" }, { name: "Sum", numeric: true }], of.filter((_, at) => sums[at] > 0), "legend") : null,
   );
 }

@@ -39,12 +39,12 @@ export function caveat(key) {
     );
   }
   return key.source === "given"
-    ? el("p", { class: "hint" }, "Verified with the key that you gave.")
+    ? el("p", { class: "hint" }, "Verified with the key that you entered.")
     : el(
         "p",
         { class: "caveat" },
         "Verified with the key that this server offers. This shows that the server does not contradict itself, but not whose key it is. ",
-        el("a", { href: "#/keys" }, "Give the key"),
+        el("a", { href: "#/keys" }, "Enter the key"),
         " that you have from a source that you trust.",
       );
 }

@@ -60,7 +60,7 @@ function section(tenants, filters) {
     "section",
     { "aria-label": "Tenants" },
     table("In this time range, days in UTC, by cost; tokens of prompts and responses", columns, rows, "wide", tenants.length > 1 ? totalRow(tenants) : null),
-    el("p", { class: "hint" }, "The shards that served a tenant; several mean that it moved, or that another shard refused it. “Unpriced” exchanges ended without a known cost: no price is configured, or the provider reported no usage."),
+    el("p", { class: "hint" }, "“Shards” lists the shards that served the tenant. Several mean that it moved, or that another shard refused it. “Unpriced” exchanges ended without a known cost: no price is configured, or the provider reported no usage."),
     byCost.filter(({ tenant }) => tenant !== null).map(byDay),
   );
 }

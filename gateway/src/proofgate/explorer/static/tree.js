@@ -50,7 +50,7 @@ function checkpointSection(key, note, { verified, compared, before }) {
   } else {
     history = verdict(
       compared,
-      `It goes on from the one of ${plural(before.size, "entry", "entries")} that this browser saw ${moment(before.seen * 1000)}`,
+      `It is consistent with the one of ${plural(before.size, "entry", "entries")} that this browser saw ${moment(before.seen * 1000)}`,
       "It is not consistent with the checkpoint that this browser stored before",
     );
   }
@@ -58,7 +58,7 @@ function checkpointSection(key, note, { verified, compared, before }) {
     "section",
     { "aria-labelledby": "checkpoint" },
     el("h2", { id: "checkpoint" }, "Checkpoint"),
-    verdict(verified, `Signed: ${plural(lines[1], "entry", "entries")}`, "The signature is not shown"),
+    verdict(verified, `Signed: ${plural(lines[1], "entry", "entries")}`, "The signature is not verified"),
     caveat(key),
     history,
     isDurable() ? null : el("p", { class: "caveat" }, "This browser cannot store data for this page, so it cannot compare on the next visit."),
@@ -135,9 +135,9 @@ function details(entry) {
     row("Log", el("code", {}, entry.origin)),
     row("Records", count(entry.size)),
     row("Accepted", moment(entry.time)),
-    row("Log before", entry.predecessor ? el("code", {}, String(entry.predecessor)) : "none"),
-    entry.successor ? row("Log after", el("code", {}, String(entry.successor))) : null,
-    row("Exchanges", el("a", { href: `#/exchanges/${query(nearby(entry))}` }, "of readers, around the time of this entry")),
+    row("Previous log", entry.predecessor ? el("code", {}, String(entry.predecessor)) : "none"),
+    entry.successor ? row("Next log", el("code", {}, String(entry.successor))) : null,
+    row("Exchanges", el("a", { href: `#/exchanges/${query(nearby(entry))}` }, "around the time of this entry (readers only)")),
   );
 }
 
@@ -148,8 +148,8 @@ function statementDetails({ origin, time, statement }, row) {
     { class: "facts" },
     row("Kind", `statement: ${statement.kind.replaceAll("_", " ")}`),
     row("About", el("code", {}, origin)),
-    row("Signed, as it says", moment(statement.signed)),
-    row("There at the latest", moment(time)),
+    row("Signed, by its own time", moment(statement.signed)),
+    row("Logged at", moment(time)),
     row("SHA-256", el("code", {}, statement.sha256)),
     Number.isSafeInteger(statement.hold) ? row("Hold", count(statement.hold)) : null,
     Number.isSafeInteger(statement.admission) ? row("Admission", count(statement.admission)) : null,
@@ -203,8 +203,8 @@ function compareSection(key, note) {
     const newest = await auditor.checkpoint().catch(() => note);
     const answer = await kept.compare(key, older, newest);
     if (kept.contradicts(answer)) kept.accuse(key, older, newest, answer.error);
-    const holds = answer.ok ? `One history: ${plural(answer.older.size, "entry", "entries")}, then ${count(answer.newer.size)}` : "";
-    result.replaceChildren(verdict(answer, holds, kept.contradicts(answer) ? "Not one history" : "Consistency is not shown"));
+    const holds = answer.ok ? `Consistent: ${plural(answer.older.size, "entry", "entries")}, then ${count(answer.newer.size)}` : "";
+    result.replaceChildren(verdict(answer, holds, kept.contradicts(answer) ? "Not consistent" : "Consistency is not shown"));
   };
   const known = kept.all(key).reverse();
   const rows = known.slice(0, PAGE).map((one) => [

@@ -42,7 +42,7 @@ export function waterfall(records) {
     stage.text,
     rules(stage),
   ]);
-  const columns = [{ name: "Stage" }, { name: "At", numeric: true }, { name: "Took", numeric: true }, { name: "Drawn" }, { name: "What" }, { name: "Rules" }];
+  const columns = [{ name: "Stage" }, { name: "At", numeric: true }, { name: "Took", numeric: true }, { name: "Timeline" }, { name: "Details" }, { name: "Rules" }];
   return el(
     "div",
     { class: "waterfall" },
