@@ -30,7 +30,7 @@ def point(data: bytes) -> tuple[int, int]:  # RFC 8032, 5.1.3
     x = x if x * x % P == x2 else x * ROOT % P
     require(
         len(data) == 32 and y < P and x * x % P == x2 and (x > 0 or not sign),
-        "a key or a signature has no point on the curve",
+        "a key or a signature is not a point on the curve",
     )
     return (x if x & 1 == sign else -x % P, y)
 

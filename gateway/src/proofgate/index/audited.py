@@ -62,7 +62,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--export-key",
         type=Path,
         metavar="FILE",
-        help="sign the exports that readers download with this key, created by keygen; not the auditor's own",
+        help="sign the exports that readers download with this key, created by keygen; it must not be "
+        "the auditor's own",
     )
     parser.add_argument(
         "--oidc",

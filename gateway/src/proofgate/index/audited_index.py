@@ -147,7 +147,7 @@ class AuditedIndex:
         today = schema.day_of(time.time_ns() // 1000)
         gone = writer.prune(min(today, newest) + 1 - self._keep_days)
         if gone:
-            log.info("%d days were removed from the index: it keeps %d", gone, self._keep_days)
+            log.info("removed %d days from the index, which keeps %d", gone, self._keep_days)
 
     def _tell(self, error: IndexUnusableError) -> None:
         if self._problem is None or self._problem.code != error.code:

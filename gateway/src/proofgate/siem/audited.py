@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=float,
         default=_PATIENCE,
         metavar="SECONDS",
-        help="the time until exchanges that are not sent become a finding (default: %(default)s)",
+        help="report a finding if exchanges have not been sent after this time (default: %(default)s)",
     )
 
 

@@ -187,5 +187,5 @@ class Stream:
 
     def _tell(self, origin: str, problem: str, cause: Exception | None = None) -> None:
         if self._problems.get(origin) != problem:
-            log.error("%s: %s is not sent now: %s", self.name, origin, problem, exc_info=cause)
+            log.error("%s: cannot send %s now: %s", self.name, origin, problem, exc_info=cause)
         self._problems[origin] = problem

@@ -70,7 +70,7 @@ function alarms(found) {
     of.tests === undefined ? "one response" : `window ${count(of.number)}: ${differing(of.tests)}`,
     el("a", { href: addressOf(of.exchange) }, "exchange"),
   ]);
-  const columns = [{ name: "Time (UTC)" }, { name: "Tenant" }, { name: "Model" }, { name: "Found" }, { name: "In" }, { name: "Recorded with" }];
+  const columns = [{ name: "Time (UTC)" }, { name: "Tenant" }, { name: "Model" }, { name: "Finding" }, { name: "In" }, { name: "Recorded with" }];
   return el(
     "section",
     { "aria-labelledby": "alarms-found" },

@@ -57,7 +57,7 @@ function source({ digest, since, others, beside, code }) {
     { class: "hint" },
     "Limits are those of the configuration ",
     el("code", { title: String(digest) }, String(digest).slice(0, 16)),
-    `, which the records name since ${time(since)}.`,
+    `, named by the records since ${time(since)}.`,
     others.length > 0 ? [" Shards that still use another one: ", others.map((other) => [el("code", {}, other.slice(0, 16)), " "])] : null,
     beside ? " Tenants that are not in it come from separate objects, and their limits are not archived." : null,
   );
@@ -68,7 +68,7 @@ const spans = ({ day, month }) => `the day from ${time(day.since)}${month ? `, t
 
 function columns({ month }) {
   const all = [{ name: "Tenant" }, { name: "Tokens today" }, { name: "Cost today" }, month ? { name: "Cost this month" } : null];
-  return [...all, { name: "Rates" }, { name: "Each key" }].filter(Boolean);
+  return [...all, { name: "Rates" }, { name: "Per key" }].filter(Boolean);
 }
 
 function row({ tenant, limits, key_limits: ofKeys, spent }, { month }, kinds) {

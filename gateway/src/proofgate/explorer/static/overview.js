@@ -101,7 +101,7 @@ async function ledgerSections() {
         figure("Witnesses", witnesses.length > 0 ? `${count(cosigned)} of ${count(witnesses.length)} cosigned` : "none"),
         figure("Last check", looked),
         figure("Records verified", count(status.records_verified ?? 0), "since it started"),
-        figure("Behind", count(status.records_behind), status.lag_seconds ? `for ${duration(status.lag_seconds)}` : null),
+        figure("Records behind", count(status.records_behind), status.lag_seconds ? `for ${duration(status.lag_seconds)}` : null),
         figure("Failed checks", count(status.poll_failures)),
         figure("Checkpoints in its log", count(size)),
       ),

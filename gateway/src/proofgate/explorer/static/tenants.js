@@ -59,7 +59,7 @@ function section(tenants, filters) {
   return el(
     "section",
     { "aria-label": "Tenants" },
-    table("In this time range, days in UTC, by cost; tokens of prompts and responses", columns, rows, "wide", tenants.length > 1 ? totalRow(tenants) : null),
+    table("In this time range, highest cost first. Days are in UTC; tokens are those of prompts + responses", columns, rows, "wide", tenants.length > 1 ? totalRow(tenants) : null),
     el("p", { class: "hint" }, "“Shards” lists the shards that served the tenant. Several mean that it moved, or that another shard refused it. “Unpriced” exchanges ended without a known cost: no price is configured, or the provider reported no usage."),
     byCost.filter(({ tenant }) => tenant !== null).map(byDay),
   );
@@ -80,7 +80,7 @@ function byDay(of) {
     "section",
     { class: "by-day" },
     el("h2", {}, nameOf(of)),
-    el("p", { class: "hint" }, `${priced ? "Cost" : "Exchanges"} of each day with any, ${plural(of.days.length, "day")}`),
+    el("p", { class: "hint" }, `${priced ? "Cost" : "Exchanges"} per day, on ${plural(of.days.length, "day")} with exchanges`),
     bars(of.days.map((day) => day[figure])),
     el("details", {}, el("summary", {}, `Day by day, ${nameOf(of)}`), table(`Each day of ${nameOf(of)}`, columns, rows)),
   );
