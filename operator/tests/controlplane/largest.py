@@ -10,7 +10,13 @@ _NEVER = "2099-12-31T23:59:59.999999999+14:00"
 def everything() -> Manifest:
     """Return a spec's fields with every option set, to be used with the Secrets of the tests."""
     quota = {
-        **{"requestsPerMinute": 600, "tokensPerMinute": 10**5, "tokensPerDay": 10**7, "concurrency": 64},
+        **{
+            "requestsPerMinute": 600,
+            "requestsPerDay": 10**6,
+            "tokensPerMinute": 10**5,
+            "tokensPerDay": 10**7,
+            "concurrency": 64,
+        },
         **{"dollarsPerDay": "0.0001", "dollarsPerMonth": "999999999.999999999"},
     }
     budget = {"model": "gpt-4o-mini", "dollarsPerDay": "2", "dollarsPerMonth": "25.50"}
@@ -216,6 +222,7 @@ def everything() -> Manifest:
             "siem": [
                 {
                     "url": "otlp+http://collector.example.com:4318/base",
+                    "format": "OCSF",
                     "authorizationSecretRef": {"name": "acme-keys", "key": "second"},
                     **{"allowPlain": True, "egress": {"allow": ["192.0.2.0/24"]}},
                     "caConfigMapRef": {"name": "authorities", "key": "ca.crt"},
