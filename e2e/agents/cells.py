@@ -33,7 +33,7 @@ class Known:
 #: Before the providers that a client's API does not reach.
 UNREACHED = Known(
     "refused",
-    r"The\s+provider\s+of\s+this\s+model\s+(speaks|is)|endpoint_not_supported_by_model",
+    r"The\s+provider\s+of\s+this\s+model\s+(speaks|supports|is)|endpoint_not_supported_by_model",
     "`endpoint_not_supported_by_model`",
 )
 

@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -85,8 +86,18 @@ def joining_file(group: str) -> str:
     return str(_within(chosen, group) / "cgroup.procs")
 
 
+_leave_lab = threading.Event()
+
+
+def build_outside() -> None:
+    """Image builds of this process are not the lab's from now on, and so do not end with it."""
+    _leave_lab.set()
+
+
 def builds_group() -> str | None:
-    """The group of image builds; None while no lab is up, which a release is built without."""
+    """The group of image builds; None while no lab is up, and for builds outside of it."""
+    if _leave_lab.is_set():
+        return None
     return BUILDS_GROUP if os.path.exists(joining_file(BUILDS_GROUP)) else None
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from e2e.cluster import builder, catalogue
+from e2e.cluster import builder, catalogue, cgroups
 from e2e.cluster.console import LabError
 from setup.release.errors import ReleaseError
 from setup.release.oci import Layout
@@ -81,6 +81,8 @@ class LocalRoute:
     again: bool = False
 
     def build(self, source: Source, platforms: list[str]) -> Built:
+        # A lab that goes down meanwhile ends what is its own.
+        cgroups.build_outside()
         foreign = [one for one in platforms if one != own_platform()]
         for one in platforms:
             self._compile(one)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from threading import Event
 
 import pytest
 
-from e2e.cluster import api_servers, builder, toolchain
+from e2e.cluster import api_servers, builder, cgroups, toolchain
 from e2e.cluster.builder import Recipe
 from e2e.cluster.console import LabError
 
@@ -139,3 +140,11 @@ def test_the_version_that_a_binary_reports_is_the_one_that_is_pinned(
 ) -> None:
     assert f"{module} {version}" in (toolchain.MODULES / tool.name / "go.mod").read_text()
     assert version in toolchain.linker_flags(tool)
+
+
+def test_a_release_is_built_outside_of_a_lab_that_goes_down_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cgroups, "joining_file", lambda group: __file__)
+    monkeypatch.setattr(cgroups, "_leave_lab", Event())
+    assert cgroups.builds_group() == cgroups.BUILDS_GROUP
+    cgroups.build_outside()
+    assert cgroups.builds_group() is None
