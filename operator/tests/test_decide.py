@@ -241,7 +241,7 @@ def test_a_brought_key_that_is_none_is_a_condition_and_not_quoted() -> None:
     world = World(ledger={"signingKeySecretRef": {"name": "mine"}})
     world.secrets["mine"] = secret("mine", signing_key="hunter2-hunter2")
     _, reason, message = world.condition(ConditionType.CONFIG_VALID)
-    assert reason == "SecretInvalid" and "signing-key is no signing key" in message
+    assert reason == "SecretInvalid" and "signing-key is not a signing key" in message
     assert "hunter2" not in message
 
 

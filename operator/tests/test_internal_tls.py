@@ -210,7 +210,7 @@ def test_a_certificate_is_not_renewed_while_the_gateway_is_paused() -> None:
         ("worker-tls", None, "Secret worker-tls, named by spec.internalTLS.workerSecretRef, does not exist"),
         ("haproxy-tls", {"ca.crt": ""}, "has no text under ca.crt"),
         ("haproxy-tls", {"ca.crt": "nonsense"}, "under ca.crt"),
-        ("worker-tls", {"tls.key": "nonsense"}, "no private key"),
+        ("worker-tls", {"tls.key": "nonsense"}, "no readable private key"),
         ("worker-tls", "haproxy-tls", "not for the DNS name demo-workers.team.svc"),
     ],
 )

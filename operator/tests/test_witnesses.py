@@ -200,7 +200,7 @@ REFUSED = [
     (f"witness a {KEY.verifying_text}\n", "type 0x06"),
     (f"log {A}\n", "type 0x01"),
     (f"log {ML_DSA}\n", "type 0x01"),
-    (f"witness a {ML_DSA[:-8]}\n", "line 1: a key is not of the form"),
+    (f"witness a {ML_DSA[:-8]}\n", "line 1: a key does not have the form"),
     (f"witness a {ML_DSA}\nwitness b {ML_DSA}\n", "line 2: another witness line has this public key"),
     (f"log {KEY.verifying_text}\n" * 2, "line 2: another log line has this public key"),
     (f"witness a {A}\ngroup g 2 a\n", "line 2: expected all, any, or a number from 1 to 1"),
