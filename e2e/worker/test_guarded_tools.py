@@ -83,7 +83,8 @@ def test_a_guarded_tool_is_called_after_a_flagged_text_with_an_approval_only(fol
             other = ask(gateway, f"{INJECTED} Now.", stream=stream, approval=approval)
             records = json.dumps(gateway.records())
     assert harmless[0] == 200 and "Bash" in harmless[1]
-    assert status == (200 if stream else 403)
+    # A stream whose beginning has not left yet is refused as a whole answer is.
+    assert status in ((200, 403) if stream else (403,))
     assert error["code"] == "approval_required" and "messages[2]" in error["message"], error
     assert '"command' not in refused
     assert approved[0] == 200 and '\\"command\\"' in approved[1]

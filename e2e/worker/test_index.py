@@ -183,7 +183,11 @@ def test_an_auditor_answers_readers_of_what_it_has_accepted(tmp_path: Path) -> N
             # Who reads on the machine is in the same record, and the auditor goes on with it.
             assert run("exchanges", "--index", tmp_path / "index")[0] == 0
             assert {row["tenant"] for row in found("of-acme")} == {"acme"}
-            wait_until(lambda: "of which 0 are under no head" in run(*check)[1], PATIENCE, "the reads are reported")
+            wait_until(
+                lambda: ", 0 of them not covered by a tree head yet" in run(*check)[1],
+                PATIENCE,
+                "the reads are reported",
+            )
             verifier = [
                 str(go_binaries.verifier()),
                 "tiles",

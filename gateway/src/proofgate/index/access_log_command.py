@@ -100,7 +100,8 @@ def _report(begun: int, told: list[Told], logs: dict[int, list[Part]]) -> int:
         print(f"log {begun}: {last} lines were reported, but only {tree.size} exist")
         return _DIVERGED
     first = files[0].first
-    print(f"log {begun}: lines {first} to {tree.size}; no tree head covers the last {tree.size - last} yet")
+    uncovered = tree.size - last
+    print(f"log {begun}: lines {first} to {tree.size}, {uncovered} of them not covered by a tree head yet")
     if first and not any(one.size >= first for one in told):
         print("  no report covers the lines before them")
         return _INCOMPLETE
