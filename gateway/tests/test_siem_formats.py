@@ -81,6 +81,13 @@ def events(draw: st.DrawFn) -> Event:
     return replace(EVENT, index=draw(st.integers(0, (1 << 63) - 1)), facts=facts)
 
 
+def test_a_method_that_the_schema_does_not_have_is_left_out() -> None:
+    event = replace(EVENT, facts={**EVENT.facts, "endpoint": "BREW /v1/pot"})
+    told = ocsf.of(event)
+    assert problems(told) == []
+    assert "http_method" not in told["http_request"]
+
+
 def test_the_published_schema_is_what_the_events_are_for() -> None:
     assert SCHEMA["source"]["version"].startswith(ocsf.VERSION)
     assert SCHEMA["class"]["attributes"]["class_uid"]["enum"] == ["6003"]

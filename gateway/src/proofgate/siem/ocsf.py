@@ -163,12 +163,13 @@ def _ai(facts: dict[str, Any], provider: str | None) -> dict[str, Any]:
 
 
 def _endpoint(facts: dict[str, Any]) -> tuple[str | None, str | None]:
-    """Method and path: an endpoint without a method is one of POST."""
+    """Method and path: an endpoint without a method is one of POST. A method that the gateway does not serve
+    is not told, because the schema has a list of methods."""
     endpoint = facts.get("endpoint")
     if endpoint is None:
         return None, None
-    method, _, path = endpoint.rpartition(" ")
-    return method or "POST", path
+    method, space, path = endpoint.rpartition(" ")
+    return (method if method in _ACTIVITIES else None) if space else "POST", path
 
 
 def _activity(facts: dict[str, Any], method: str | None) -> tuple[int, str]:
