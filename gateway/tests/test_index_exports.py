@@ -197,7 +197,7 @@ def formless(lines: Lines) -> None:
     record_of(lines, 0)["record"] = None
 
 
-def rewrite(folder: Path, change: Callable[[Lines], None]) -> None:
+def rewrite(folder: Path, change: Callable[[Lines], object]) -> None:
     """Changes lines, and makes everything that is not signed fit again, as whoever made the export could."""
     path = folder / "exchanges.jsonl"
     lines = [json.loads(line) for line in path.read_text().splitlines()]

@@ -22,7 +22,7 @@ from proofgate import _core
 from proofgate.auditor.service import create_app
 from proofgate.auditor.watch import Watch
 from proofgate.cli import main
-from proofgate.index import port_export
+from proofgate.index import port_export, show
 from proofgate.index.access_log import AccessLog
 from proofgate.index.audited import Kept
 from proofgate.index.readers import Readers
@@ -34,7 +34,7 @@ Capture = pytest.CaptureFixture[str]
 
 @pytest.fixture(scope="module")
 def signer() -> tuple[str, str]:
-    return cast("tuple[str, str]", _core.generate_key("exports.example/ours"))
+    return _core.generate_key("exports.example/ours")
 
 
 @pytest.fixture
@@ -125,7 +125,7 @@ def test_one_export_is_made_at_a_time_and_bounds_are_told(
     url: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made, go_on = threading.Event(), threading.Event()
-    write = port_export.csv_head
+    write = show.csv_head
 
     def slow() -> str:
         made.set()

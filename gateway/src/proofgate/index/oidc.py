@@ -129,7 +129,7 @@ class Oidc:
                     "access_token": access_token,
                 },
             )
-            claims.validate(leeway=_LEEWAY_SECONDS)  # type: ignore[no-untyped-call]
+            claims.validate(leeway=_LEEWAY_SECONDS)
         except (JoseError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise SignInError(
                 "id_token_invalid", f"the provider's ID token is not valid: {type(error).__name__}"
@@ -190,7 +190,7 @@ class Oidc:
     def _session(self) -> Any:
         """A session of Authlib, which has no types."""
         settings = self.settings
-        session = OAuth2Session(  # type: ignore[no-untyped-call]
+        session = OAuth2Session(
             settings.client_id,
             settings.client_secret,
             token_endpoint_auth_method="client_secret_basic" if settings.client_secret else "none",
