@@ -19,6 +19,7 @@ import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -74,8 +75,8 @@ class Batch:
         if drawn < 0.04:
             rules = None if drawn < 0.02 else 1 + chance.randrange(len(_RULES))
             outcome = self._of["rate_limited" if drawn < 0.02 else "policy_blocked"]
-            tail = (seq, 403, outcome, None, None, None, None, None)
-            return (ts, seq, identity, tenant, None, key, None, None, 5, rules, 900, *tail, None)
+            end = (seq, 403, outcome, None, None, None, None, None)
+            return (ts, seq, identity, tenant, None, key, None, None, 5, rules, 900, *end, None)
         rules = 1 + chance.randrange(len(_RULES)) if drawn < 0.1 else None
         cost, tokens = chance.randrange(50_000_000), chance.randrange(2000)
         tail = (seq, 200, self._of["complete"], tokens, tokens // 4, cost, 4000, 900_000)
@@ -172,6 +173,16 @@ def make(index: Path, exchanges: int, days: int) -> None:
         writer.close()
 
 
+def overview_of(since: Filter, by: str, questions: Questions) -> Any:
+    """What the landing page shows."""
+    return overview(questions, since, by, END)
+
+
+def facts_of(page: Filter, questions: Questions) -> list[Any]:
+    """A page of exchanges."""
+    return [row.facts for row in questions.page(page, 50).rows]
+
+
 def asked(index: Path, days: int) -> dict[str, Callable[[], Any]]:
     """What pages ask for."""
 
@@ -186,7 +197,7 @@ def asked(index: Path, days: int) -> dict[str, Callable[[], Any]]:
     for name, length in (("hour", DAY // 24), ("day", DAY), ("7 days", 7 * DAY), (f"{days} days", days * DAY)):
         for by in BY:
             since = Filter(since=END - length, until=END)
-            found[f"overview, {name}, by {by}"] = of(lambda q, since=since, by=by: overview(q, since, by, END))
+            found[f"overview, {name}, by {by}"] = of(partial(overview_of, since, by))
     one = Filter(since=END - days * DAY, until=END, tenant="tenant-03")
     found[f"overview, {days} days, one tenant"] = of(lambda q: overview(q, one, "model", END))
     found["names for pickers"] = of(known_names)
@@ -199,7 +210,7 @@ def asked(index: Path, days: int) -> dict[str, Callable[[], Any]]:
         ("a session", {"session": "session-3-7"}),
     ):
         page = Filter.parse(filters, newest=True)
-        found[f"exchanges, {name}"] = of(lambda q, page=page: [row.facts for row in q.page(page, 50).rows])
+        found[f"exchanges, {name}"] = of(partial(facts_of, page))
     since = Filter(since=END - 7 * DAY, until=END)
     found["tenants, 7 days"] = of(lambda q: tenants(q, since))
     month = Filter(since=(END // DAY - 24) * DAY, until=(END // DAY + 1) * DAY)

@@ -220,7 +220,7 @@ class Scraped:
 def complaints(exposition: str) -> str:
     """What promtool has against the names, units, types and help texts of an exposition."""
     toolchain.ensure([toolchain.PROMTOOL])
-    command = [toolchain.binary("promtool"), "check", "metrics"]
+    command: list[str | Path] = [toolchain.binary("promtool"), "check", "metrics"]
     done = subprocess.run(command, input=exposition, capture_output=True, text=True)
     return done.stdout + done.stderr
 
@@ -232,7 +232,7 @@ def test_promtool_has_nothing_against_the_metrics_of_a_worker(folder: Path) -> N
         assert ask(gateway, "no-key-of-anybody") == 401
         wait_until(lambda: told(gateway, "proofgate_requests_total"), PATIENCE, "all are counted")
         families = text_string_to_metric_families(gateway.admin_text("/metrics"))  # type: ignore[no-untyped-call]
-        exposition = generate_latest(Scraped(families)).decode()  # type: ignore[arg-type]
+        exposition = generate_latest(Scraped(families)).decode()
     assert "proofgate_build_info" in exposition and "process_cpu_seconds_total" in exposition
     assert complaints(exposition) == ""
 

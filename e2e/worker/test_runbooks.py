@@ -65,7 +65,7 @@ def test_prometheus_understands_every_query(tmp_path: Path) -> None:
     rules = [{"record": f"query:{number}", "expr": query} for number, query in enumerate(queries)]
     (tmp_path / "rules.yaml").write_text(yaml.safe_dump({"groups": [{"name": "runbooks", "rules": rules}]}))
     toolchain.ensure([toolchain.PROMTOOL])
-    command = [toolchain.binary("promtool"), "check", "rules", tmp_path / "rules.yaml"]
+    command: list[str | Path] = [toolchain.binary("promtool"), "check", "rules", tmp_path / "rules.yaml"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"{len(queries)} rules found" in done.stdout
