@@ -67,12 +67,12 @@ def test_a_mutation_is_read_and_one_with_another_field_is_refused() -> None:
     ("fields", "wrong"),
     [
         ({}, ""),
-        ({"text": "a > b"}, "its text stands 0 times"),
+        ({"text": "a > b"}, "its text occurs 0 times"),
         ({"text": "<"}, ""),
-        ({"text": " "}, "its text stands 4 times"),
+        ({"text": " "}, "its text occurs 4 times"),
         ({"replacement": "a < b"}, "its replacement another one"),
         ({"test": "crates/tests/b.rs::hold"}, "there is no test"),
-        ({"file": "crates/absent.rs"}, "its text stands 0 times"),
+        ({"file": "crates/absent.rs"}, "its text occurs 0 times"),
     ],
 )
 def test_what_is_wrong_with_a_mutation_is_named(root: Path, fields: dict[str, str], wrong: str) -> None:
