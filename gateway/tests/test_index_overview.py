@@ -14,11 +14,13 @@ from signing import VKEY
 from test_index_sums import BEGIN, written
 
 from proofgate.index import overview as module
+from proofgate.index.denials import verdict_of
 from proofgate.index.errors import IndexUnusableError
 from proofgate.index.filter import Filter
 from proofgate.index.known_names import known_names
 from proofgate.index.overview import BY, overview
 from proofgate.index.query import Questions
+from proofgate.index.schema import DENIED, REFUSED
 from proofgate.index.writer import Writer
 
 HOUR = 3600 * 1_000_000
@@ -93,6 +95,12 @@ def test_a_rule_has_the_exchanges_in_which_it_matched_also_where_an_end_came_lat
     found = told(index, since=since, until=until)["rules"]
     assert {of.pop("rule"): list(of.values()) for of in found} == expected
     assert len(expected) == 3
+
+
+@pytest.mark.parametrize("code", ["policy_blocked", "policy_budget", "policy_panic", "policy_unavailable"])
+def test_a_policy_that_fails_denies_as_well(code: str) -> None:
+    assert verdict_of(REFUSED, code) == DENIED
+    assert verdict_of(REFUSED, "rate_limited") == REFUSED
 
 
 def test_what_a_rule_denies_is_no_refusal_of_another_kind(tmp_path: Path) -> None:

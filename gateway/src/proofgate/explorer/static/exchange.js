@@ -18,8 +18,8 @@ const ATTRIBUTED = [
   ["trace_id", "Trace"],
 ];
 
-/** Codes by which rules and policies deny a request. */
-const DENIALS = ["policy_blocked", "policy_redaction_impossible", "policy_unavailable", "guarded_tool_refused", "approval_required"];
+/** Whether a rule or a policy denied a request, by the code of its refusal. */
+const isDenial = (code) => code.startsWith("policy_") || ["guarded_tool_refused", "approval_required"].includes(code);
 
 export const addressOf = (id) => `#/exchange/${encodeURIComponent(id)}`;
 
@@ -114,7 +114,7 @@ const keyLink = (key) => (key ? el("a", { href: `#/exchanges/${query({ key })}` 
 /** Why a request went nowhere. */
 function refused({ kind, code, status }) {
   if (kind !== "rejection") return null;
-  const denied = DENIALS.includes(code);
+  const denied = isDenial(String(code));
   return [denied ? el("strong", { class: "denied" }, "denied by policy") : "for another reason than a rule", `: status ${status}, `, el("code", {}, String(code))];
 }
 
