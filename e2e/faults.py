@@ -133,7 +133,7 @@ class Commands:
         if not select.select([self.process.stdout], [], [], seconds)[0]:
             raise TimeoutError(f"proofgate {arguments[0]} does not end within {seconds} s")
         answer = self.process.stdout.readline()
-        assert answer, f"proofgate {arguments[0]} ended the process"
+        assert answer, f"proofgate {arguments[0]} ended the process: {self.process.wait()}"
         code, out, err = json.loads(answer)
         return Outcome(code, out, out + err)
 

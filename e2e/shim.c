@@ -38,9 +38,21 @@ __attribute__((constructor)) static void begin(void) {
     close(file);
 }
 
-/* Whether a call on an open file fails; errno is set then. */
+/* Whether a call on a file fails; errno is set then. What is told may change meanwhile: then it does not. */
+static int failing(uint32_t call, const char *path) {
+    int32_t error = told->error;
+    if (!error || !(told->calls & call)) return 0;
+    /* While the next path is written there may be none for a moment, which every path would hold. */
+    if (!told->path[0] || !strstr(path, told->path)) return 0;
+    __sync_synchronize();
+    if (told->error != error) return 0;
+    errno = error;
+    return 1;
+}
+
+/* As `failing`, of an open file. */
 static int fails(uint32_t call, int file) {
-    if (!told || !told->error || !(told->calls & call)) return 0;
+    if (!told || !told->error) return 0;
     char link[64], path[4096];
     int before = errno;
     snprintf(link, sizeof link, "/proc/self/fd/%d", file);
@@ -48,16 +60,12 @@ static int fails(uint32_t call, int file) {
     errno = before;
     if (length < 0) return 0;
     path[length] = 0;
-    if (!strstr(path, told->path)) return 0;
-    errno = told->error;
-    return 1;
+    return failing(call, path);
 }
 
-/* Whether a path cannot be opened; errno is set then. */
+/* As `failing`, of a path that is to be opened. */
 static int barred(const char *path) {
-    if (!told || !told->error || !(told->calls & OPENING) || !path || !strstr(path, told->path)) return 0;
-    errno = told->error;
-    return 1;
+    return told && path && failing(OPENING, path);
 }
 
 #define NEXT(type, name, ...) \
