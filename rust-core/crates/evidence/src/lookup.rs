@@ -4,7 +4,7 @@
 //! time, which takes as long in a large ledger as in a small one. Clocks that were set, and ids of another making, need a
 //! scan of everything, which is made only when it is asked for.
 
-use crate::layout::{Shard, incarnation_of, shards};
+use crate::layout::{Shard, incarnation_of, parse_incarnation, shards};
 use crate::log_reader::{LogItem, LogReader};
 use crate::removal::{gone, read_tombstone};
 use crate::time_search::{place, place_of_record, since, time_of};
@@ -164,8 +164,11 @@ fn beginning<'a>(
             for incarnation in logs.iter().filter(|log| log.timestamp_ms() <= until) {
                 let dir = shard.dir.join(incarnation.to_string());
                 let first = first_in(storage, (&dir, *incarnation), &wanted, from, until);
-                if let Some((log, record)) = spoiled.pass_over(first)?.flatten() {
-                    let later = logs.iter().filter(|later| *later > incarnation);
+                if let Some(found) = spoiled.pass_over(first)?.flatten() {
+                    let admitted = admission_of(storage, &shard.dir, &wanted, &found.1);
+                    let (log, record) = spoiled.pass_over(admitted)?.flatten().unwrap_or(found);
+                    let own = incarnation_of(&record.dir)?;
+                    let later = shard.incarnations.iter().filter(|later| **later > own);
                     return Ok(Some(ExchangeStart {
                         storage,
                         shard: shard.dir.clone(),
@@ -233,6 +236,33 @@ fn misnamed<'a>(
         }
     }
     Ok(None)
+}
+
+/// The admission that the end of an exchange names, with its log behind it; `None` where `end` is no end or it is gone. A log
+/// has its name before it is in service: what began meanwhile stands in the one before, and may have its end nearer by.
+fn admission_of<'a>(
+    storage: &'a dyn ReadStorage,
+    shard: &Path,
+    wanted: &Wanted<'_>,
+    end: &FoundRecord,
+) -> Result<Option<(LogReader<'a>, FoundRecord)>, EvidenceError> {
+    let (named, seq) = match record::parse(&end.record) {
+        Ok(Record::Completion(completion)) => (completion.incarnation, completion.admission),
+        Ok(Record::Aborted(aborted)) => (Some(aborted.incarnation), aborted.admission),
+        _ => return Ok(None),
+    };
+    let dir = match named.as_deref().map(parse_incarnation) {
+        None => end.dir.clone(),
+        Some(Some(named)) => shard.join(named.to_string()),
+        Some(None) => return Ok(None),
+    };
+    let incarnation = incarnation_of(&dir)?;
+    let mut log = LogReader::open(storage, &dir, incarnation)?;
+    if let Some(place) = place_of_record(storage, &dir, incarnation, seq)? {
+        log.seek_to(place)?;
+    }
+    let record = read_on(&mut log, seq)?.filter(|record| wanted.is_in(record));
+    Ok(record.map(|record| (log, FoundRecord { dir, seq, record })))
 }
 
 /// When a log was begun, as its first record says, in unix milliseconds; `None` where it has none that can be read.

@@ -273,6 +273,28 @@ fn the_end_of_an_exchange_is_found_in_a_later_log() {
 }
 
 #[test]
+fn an_exchange_that_began_while_the_next_log_was_made_is_found_whole() {
+    let disk = SimulatedDisk::new();
+    let mut first = Log::begin(&disk, START, None);
+    let mut second = Log::begin(&disk, START + 10_000, Some(&mut first));
+    // The next log has its name before it is in service.
+    let began = START + 12_000;
+    let admission = first.admit(began, 1);
+    let open = first.admit(began + 1, 2);
+    second.complete(began, 1, admission, 3, Some(first.ulid));
+    let wanted = id(began, 1);
+    let everything = find(&disk, Path::new("/"), &wanted, Search::Scan).unwrap();
+    assert_eq!(everything.len(), 2);
+    assert_eq!(by_time(&disk, &wanted).0, everything);
+    let beginning = find_beginning(&disk, Path::new("/"), &wanted).unwrap().unwrap();
+    assert_eq!(beginning.record().seq, admission);
+    assert!(beginning.record().dir.ends_with(first.ulid.to_string()));
+    let unended = id(began + 1, 2);
+    let beginning = find_beginning(&disk, Path::new("/"), &unended).unwrap().unwrap();
+    assert_eq!(beginning.record().seq, open);
+}
+
+#[test]
 fn an_exchange_whose_clock_was_set_is_found_by_a_scan() {
     let disk = SimulatedDisk::new();
     let mut log = Log::begin(&disk, START, None);
