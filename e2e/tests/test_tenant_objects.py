@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterator
+import re
+import subprocess
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
-from e2e.kubernetes import MADE_BY_TESTS, PATIENCE, Namespace, Object, wait_until
+from e2e import tutorial
+from e2e.cluster import toolchain
+from e2e.kubernetes import MADE_BY_TESTS, PATIENCE, REPOSITORY, Namespace, Object, environment, wait_until
+from e2e.lab_network import exchange, inside
 from e2e.load import steady_load
 from e2e.operations import Gateway, upgrade_operator
+from e2e.runbooks import ALERTS
 from e2e.tests import fleet
 from e2e.tests.conftest import Run
 from e2e.tests.fleet import API_VERSION, MODEL, key_of
@@ -23,17 +31,22 @@ ACME = Namespace("proofgate-e2e-acme")
 GLOBEX = Namespace("proofgate-e2e-globex")
 #: Who has, in the namespace of acme, the chart's role for tenants, and nothing else anywhere.
 ANA = "ana"
+#: Requests a day of the plan that a second team has.
+TRIAL = 10
 
 
 def manifest() -> Object:
-    """A gateway without any tenant of its own list, with a plan, for namespaces with a label."""
+    """A gateway without any tenant of its own list, with two plans, for namespaces with a label."""
     return fleet.gateway(
         NAME,
         1,
         tenants=(),
         loadBalancer=fleet.ONE_BALANCER,
         ledger={"volume": {"storageClassName": "lab-shared", "size": "1Gi", "retainPolicy": "Delete"}},
-        plans=[{"name": "gold", "models": [MODEL]}],
+        plans=[
+            {"name": "gold", "models": [MODEL]},
+            {"name": "trial", "models": [MODEL], "limits": {"requestsPerDay": TRIAL}},
+        ],
         allowedTenants={"namespaces": {"from": "Selector", "selector": {"matchLabels": {"llm": "allowed"}}}},
     )
 
@@ -164,3 +177,74 @@ def test_a_key_that_is_taken_out_of_its_secret_is_refused_while_every_other_one_
     assert not load.report.failed and not load.report.broken, (load.report.failed + load.report.broken)[:3]
     wait_until(lambda: told(ACME, "acme", "KeysValid") == ("False", "SecretInvalid"), PATIENCE, "it is told so")
     assert told(ACME, "acme", "Accepted") == ("True", "Accepted")
+
+
+def trial_used(namespace: Namespace, tenant: str) -> tuple[str, float]:
+    """What the worker exposes of the trial's limit: its metrics, and how much of the day's requests is used."""
+    [pod] = namespace.list("pod", f"proofgate.dev/gateway={NAME},app.kubernetes.io/component=worker")
+    exposition = inside(exchange, "GET", f"http://{pod['status']['podIP']}:9090/metrics").text
+    series = rf'^proofgate_limit_used{{(?=.*limit="requestsPerDay")(?=.*tenant="{re.escape(tenant)}").*}} (\S+)$'
+    found = re.search(series, exposition, re.MULTILINE)
+    return exposition, float(found[1]) if found else 0
+
+
+def firing(exposition: str, tenant: str, folder: Path) -> set[str]:
+    """The chart's alerts on budgets that Prometheus fires for a tenant when it has scraped this, by promtool."""
+    of_pod = f'namespace="{NAME}",gateway="{NAME}",pod="{NAME}-worker-0",'
+    limits = re.findall(r"^(proofgate_(?:shared_)?limit_\w+){(.*)} (\S+)$", exposition, re.MULTILINE)
+    series = [{"series": f"{name}{{{of_pod}{labels}}}", "values": f"{value}x10"} for name, labels, value in limits]
+    fires: set[str] = set()
+    for alert in ("ProofgateBudgetNearlyUsed", "ProofgateBudgetUsed"):
+        wanted = {"labels": "{}", "value": 1}
+        query = f'count(ALERTS{{alertname="{alert}",alertstate="firing",tenant="{tenant}"}})'
+        asked = {"expr": query, "eval_time": "5m", "exp_samples": [wanted]}
+        case = {"interval": "1m", "input_series": series, "promql_expr_test": [asked]}
+        (folder / "case.yaml").write_text(yaml.safe_dump({"rule_files": [str(ALERTS)], "tests": [case]}))
+        tested = subprocess.run([toolchain.binary("promtool"), "test", "rules", folder / "case.yaml"], check=False)
+        fires |= {alert} if tested.returncode == 0 else set()
+    return fires
+
+
+def test_a_second_team_with_a_budget_is_warned_of_at_80_percent_and_refused_at_100(
+    namespace: Namespace, shared: Gateway, tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
+    if 86_400 - time.time() % 86_400 < 2 * PATIENCE:
+        pytest.skip("the day ends meanwhile, and with it what is used of its requests")
+    toolchain.ensure([toolchain.PROMTOOL])
+    team, tenant = Namespace("proofgate-e2e-initech"), "proofgate-e2e-initech/acme"
+    if team.exists():
+        team.remove()
+    team.create(llm="allowed", **MADE_BY_TESTS)
+    began = time.monotonic()
+    try:
+        page = (REPOSITORY / "docs" / "how-to" / "add-a-team.md").read_text()
+        example = (REPOSITORY / "examples" / "tenant.yaml").read_text()
+        filled_in = {
+            "{name: llm, namespace: llm}": f"{{name: {NAME}, namespace: {namespace.name}}}",
+            "gold\n": "trial\n",
+        }
+        (tmp_path / "tenant.yaml").write_text(tutorial.replaced(example, filled_in))
+        commands = tutorial.script("3. Give the team rights and a quota", page)
+        commands += tutorial.script("4. The team creates its tenant", page)
+        commands = commands.replace("team-acme", team.name).replace("examples/tenant.yaml", "tenant.yaml")
+        script = ["bash", "-euo", "pipefail", "-c", commands]
+        done = subprocess.run(script, cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=PATIENCE)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+        key = (tmp_path / "acme.key").read_text()
+        is_let_in(namespace, key)
+        for _ in range(int(TRIAL * 0.8) - 1):
+            assert ask(namespace, NAME, key) == 200
+        exposition, used = trial_used(namespace, tenant)
+        assert used == TRIAL * 0.8
+        assert firing(exposition, tenant, tmp_path) == {"ProofgateBudgetNearlyUsed"}
+        for _ in range(TRIAL - int(used)):
+            assert ask(namespace, NAME, key) == 200
+        assert ask(namespace, NAME, key) == 429
+        exposition, used = trial_used(namespace, tenant)
+        assert used == TRIAL
+        assert firing(exposition, tenant, tmp_path) == {"ProofgateBudgetUsed"}
+        assert ask(namespace, NAME, key_of("globex")) == 200, "other tenants notice nothing"
+        record_property("seconds", round(time.monotonic() - began))
+    finally:
+        team.remove(wait=False)
