@@ -5,8 +5,10 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import os
 import re
 import subprocess
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +64,18 @@ def test_two_runs_make_the_same_bytes(made: Release, key: Path, tmp_path: Path) 
     # With a key of one's own the signatures are the same as well.
     differ = {name for name in names if (second.folder / name).read_bytes() != (made.folder / name).read_bytes()}
     assert differ == set()
+
+
+def test_no_wheel_names_a_folder_of_whoever_built_it(made: Release) -> None:
+    wheels = list(made.folder.glob("*.whl"))
+    assert wheels
+    home = os.environ.get("CARGO_HOME") or str(Path.home() / ".cargo")
+    for wheel in wheels:
+        with zipfile.ZipFile(wheel) as opened:
+            for name in opened.namelist():
+                content = opened.read(name)
+                assert home.encode() not in content, f"{wheel.name}: {name}"
+                assert str(ROOT).encode() not in content, f"{wheel.name}: {name}"
 
 
 def test_every_file_has_a_checksum_and_a_signature(made: Release) -> None:
