@@ -114,6 +114,24 @@ def test_another_tenants_exchange_is_as_one_that_is_not_there(url: str) -> None:
     assert code_of(ask(url, ACME, f"/{others}")) == (404, "no_such_exchange")
 
 
+def test_no_path_tells_a_tenants_reader_of_another_tenant(
+    url: str, watch: Watch, folder: Path, access_log: AccessLog
+) -> None:
+    desk = Desk(folder / "index", folder / "ledger", Readers(folder / "readers"), access_log)
+    found = [getattr(route, "path", "") for route in create_app(watch, Kept(desk=desk)).routes]
+    paths = sorted(path for path in found if path.startswith("/v1/"))
+    assert {"/v1/exchanges", "/v1/overview", "/v1/names", "/v1/export"} <= set(paths)
+    headers = {"Authorization": f"Bearer {ACME}"}
+    told = 0
+    for path in paths:
+        for asked in ({}, {"format": "csv"}, {"format": "bundle"}, {"tenant": "acme"}, {"tenant": "globex"}):
+            others = path.replace("{request_id}", own_id(3, NOON + 3))
+            answer = HTTP.get(f"{url}{others}", headers=headers, params=asked)
+            assert b"globex" not in answer.content, (path, asked)
+            told += answer.status_code == 200 and b"acme" in answer.content
+    assert told > 10, "it is told of its own"
+
+
 def test_a_reader_gets_the_records_of_an_exchange_with_their_proofs_and_not_those_of_another_tenants(
     url: str, folder: Path
 ) -> None:
