@@ -308,15 +308,18 @@ def test_a_provider_of_another_issuer_is_not_used(signing: Signing) -> None:
 @pytest.mark.parametrize(
     ("changed", "why"),
     [
-        ({"issuer": "http://login.example"}, "issuer is not an https URL"),
-        ({"redirectUri": "http://auditor.example/oidc/callback"}, "redirectUri is not an https URL"),
-        ({"clientId": None}, "clientId is missing"),
+        ({"issuer": "http://login.example"}, "issuer: use https"),
+        ({"redirectUri": "http://auditor.example/oidc/callback"}, "redirectUri: use https"),
+        ({"redirectUri": "https://auditor.example/callback"}, "redirectUri: end it with /oidc/callback"),
+        ({"clientId": None}, "clientId: this field is required"),
         ({"clientSecretFile": "none"}, "cannot be read"),
-        ({"readers": {}}, "at least one group"),
-        ({"readers": {"a": {"all": False}}}, "at least one group"),
-        ({"readers": {"a": {"tenant": "b", "all": True}}}, "at least one group"),
+        ({"readers": {}}, "readers: name at least one group"),
+        ({"readers": {"a": {"all": False}}}, "readers.a: write .*tenant"),
+        ({"readers": {"a": {"tenant": "b", "all": True}}}, "readers.a: write .*tenant"),
+        ({"readers": {"a": {"tenants": "b"}}}, "readers.a.tenants: .* did you mean tenant?"),
         ({"sessionSeconds": 1 << 20}, "sessionSeconds"),
-        ({"clientSecret": "x"}, "clientSecret is not a known field"),
+        ({"clientSecret": "x"}, "clientSecret: .* did you mean clientSecretFile?"),
+        ({"session_seconds": 60}, "session_seconds: .* did you mean sessionSeconds?"),
     ],
 )
 def test_settings_that_are_not_in_order_are_refused_with_what_to_do(

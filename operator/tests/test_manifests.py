@@ -219,6 +219,37 @@ def test_with_an_index_a_manifest_is_as_its_golden_file(found: Manifest) -> None
     assert_is_golden(found, "index")
 
 
+def of_sign_in() -> list[Manifest]:
+    """Return what is different where readers sign in with an OpenID provider and exports are signed."""
+    oidc = {
+        "issuer": "https://login.example.com/realms/bank",
+        "clientId": "proofgate-auditor",
+        "clientSecretRef": {"name": "oidc-client", "key": "secret"},
+        "redirectUri": "https://auditor.example.com/oidc/callback",
+        "groups": [{"name": "officers", "all": True}, {"name": "acme-team", "tenant": "acme"}],
+        "caConfigMapRef": {"name": "authorities", "key": "ca.crt"},
+    }
+    index = {"oidc": oidc, "exportKey": {"secretRef": {"name": "export-key"}}}
+    asked = {**AUDITOR, "memory": "512Mi", "index": index}
+    return [
+        found for found in manifests(auditor=asked, readers="{}") if found not in manifests(auditor=AUDITOR)
+    ]
+
+
+def test_sign_in_changes_the_auditors_set_and_whom_it_may_call_and_nothing_else() -> None:
+    names = file_names(of_sign_in())
+    assert golden_names("sign-in") == names
+    assert names == {
+        *("statefulset-demo-auditor.yaml", "secret-demo-auditor.yaml"),
+        "networkpolicy-demo-auditor.yaml",
+    }
+
+
+@pytest.mark.parametrize("found", of_sign_in(), ids=file_name)
+def test_with_sign_in_a_manifest_is_as_its_golden_file(found: Manifest) -> None:
+    assert_is_golden(found, "sign-in")
+
+
 def of_the_retention_job() -> list[Manifest]:
     """Return what there is besides where the gateway has a retention job."""
     return [found for found in manifests(keeping=KEEPING) if found not in manifests()]

@@ -11,6 +11,7 @@ from typing import Any, get_args
 import jsonschema
 import pytest
 from proofgate.config.settings import Settings
+from proofgate.index.oidc_settings import OidcFile
 from proofgate_schema import egress, fields, policy, prices, urls
 from proofgate_schema.annotations import KUBERNETES, WORKER_ONLY, Kubernetes, WorkerOnly
 from proofgate_schema.section import Section
@@ -68,6 +69,12 @@ BOUNDS = {
     "Model.fallbackOn": {"maxItems", "x-kubernetes-list-type"},
     "Model.provider": {"minLength", "maxLength", "pattern"},
     "Model.upstreamModel": {"minLength", "maxLength", "pattern"},
+    "Oidc.clientId": {"minLength", "maxLength", "pattern"},
+    "Oidc.groupsClaim": {"minLength", "maxLength", "pattern"},
+    "Oidc.issuer": {"maxLength", "pattern"},
+    "Oidc.nameClaim": {"minLength", "maxLength", "pattern"},
+    "Oidc.redirectUri": {"maxLength", "pattern"},
+    "Oidc.scope": {"minLength", "maxLength", "pattern"},
     "Payloads.maxBytes": {"maximum"},
     "Policy.actions": {"maxItems"},
     "Policy.packs": {"maxItems", "x-kubernetes-list-type"},
@@ -168,7 +175,7 @@ def shared(root: type[BaseModel] = GatewaySpec) -> list[type[Section]]:
 
 
 def test_a_section_that_a_manifest_has_from_the_schema_is_the_gateways_own() -> None:
-    assert shared() and set(shared()) <= set(shared(Settings))
+    assert shared() and set(shared()) <= {*shared(Settings), *shared(OidcFile)}
     for one in sections(GatewaySpec):
         of_the_schema = [kind for kind in shared() if kind.__name__ == one.__name__]
         assert all(issubclass(one, kind) for kind in of_the_schema), one

@@ -54,13 +54,7 @@ class World:
 
     def carry_out(self, plan: Plan) -> None:
         for name in plan.generate:
-            self.children[Ref("Secret", name)] = (
-                gateway_secrets.admin_secret(self.gateway, "admin-token")
-                if name == "demo-admin"
-                else gateway_secrets.ledger_secret(
-                    self.gateway, SigningKey("proofgate.dev/team/demo", bytes(32)).signing_text, "verifying"
-                )
-            )
+            self.children[Ref("Secret", name)] = self._generated(name)
         for written in plan.apply:
             # What is applied of a Secret that was generated is its head.
             kept = {"data": self.child("Secret", "demo-ledger")["data"]} if ref_of(written) == _LEDGER else {}
@@ -73,6 +67,16 @@ class World:
             if found["metadata"]["name"] in plan.renew:
                 marked = found["metadata"].setdefault("annotations", {})
                 found["metadata"]["annotations"] = {**marked, **plan.renew[found["metadata"]["name"]]}
+
+    def _generated(self, name: str) -> Manifest:
+        of = self.gateway
+        if name == "demo-admin":
+            return gateway_secrets.admin_secret(of, "admin-token")
+        if name == "demo-export-key":
+            key = SigningKey(gateway_secrets.export_key_name(of), b"\x0e" * 32)
+            return gateway_secrets.export_key_secret(of, key.signing_text, key.verifying_text)
+        signing = SigningKey("proofgate.dev/team/demo", bytes(32)).signing_text
+        return gateway_secrets.ledger_secret(of, signing, "verifying")
 
     def settle(self) -> "World":
         for _ in range(10):

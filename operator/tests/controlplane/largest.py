@@ -209,6 +209,17 @@ def everything() -> Manifest:
                 "enabled": True,
                 "retentionDays": 30,
                 "readersSecretRef": {"name": "readers", "key": "readers.json"},
+                "oidc": {
+                    "issuer": "https://login.example.com:8443/realms/bank",
+                    "clientId": "proofgate-auditor",
+                    "clientSecretRef": {"name": "acme-keys", "key": "second"},
+                    "redirectUri": "https://auditor.example.com/oidc/callback",
+                    **{"scope": "openid groups", "groupsClaim": "roles", "nameClaim": "email"},
+                    "groups": [{"name": "officers", "all": True}, {"name": "acme", "tenant": "acme"}],
+                    **{"sessionSeconds": 3600, "egress": {"allow": ["192.0.2.0/24"]}},
+                    "caConfigMapRef": {"name": "authorities", "key": "ca.crt"},
+                },
+                "exportKey": {"secretRef": {"name": "export-key", "key": "key"}},
             },
             "mirrors": [
                 {
@@ -376,7 +387,21 @@ def largest() -> Manifest:
         "auditor": {
             "signingKeySecretRef": {"name": "k" * 253, "key": "k" * 253},
             "memory": "512Mi",
-            "index": {"readersSecretRef": {"name": "readers", "key": "readers.json"}},
+            "index": {
+                "readersSecretRef": {"name": "readers", "key": "readers.json"},
+                "oidc": {
+                    "issuer": f"https://login.example.com/{'i' * 480}",
+                    "clientId": "c" * 256,
+                    "clientSecretRef": {"name": "key", "key": "key"},
+                    "redirectUri": f"https://auditor.example.com/{'r' * 460}/oidc/callback",
+                    "groups": [
+                        {"name": f"{'g' * 253}-{number:02d}", "tenant": f"team/{'t' * 250}"}
+                        for number in range(64)
+                    ],
+                    "egress": {"allow": [f"192.0.{number}.0/24" for number in range(32)]},
+                },
+                "exportKey": {},
+            },
             "allowFrom": [{"podSelector": {"matchLabels": {"app": "witness"}}}] * 32,
             "witnesses": {
                 "policy": "quorum none\n",

@@ -9,6 +9,7 @@ import yaml
 from tests.controlplane.largest import everything, largest
 from tests.controlplane.namespaces import Namespace, gateway_manifest
 from tests.controlplane.server import ControlPlane
+from tests.test_oidc import signed_in
 
 pytestmark = pytest.mark.controlplane
 
@@ -323,6 +324,27 @@ CA = {"name": "authorities", "key": "ca.crt"}
         (
             {"auditor": {**AUDITOR, "index": {}}},
             "spec.auditor.memory must be at least 512Mi with spec.auditor.index",
+        ),
+        (
+            {"auditor": {**AUDITOR, "memory": "512Mi", "index": {"exportKey": {}}}},
+            "spec.auditor.index.exportKey signs what readers download: set readersSecretRef or oidc",
+        ),
+        (
+            {"auditor": signed_in(groups=[{"name": "a", "tenant": "acme", "all": True}])},
+            "spec.auditor.index.oidc.groups: set tenant, or all: true, and not both",
+        ),
+        (
+            {"auditor": signed_in(groups=[{"name": "a"}])},
+            "spec.auditor.index.oidc.groups: set tenant, or all: true, and not both",
+        ),
+        (
+            {"auditor": signed_in(redirectUri="https://auditor.example.com/callback")},
+            "spec.auditor.index.oidc.redirectUri must end with /oidc/callback",
+        ),
+        ({"auditor": signed_in(issuer="http://login.example.com")}, "spec.auditor.index.oidc.issuer"),
+        (
+            {"auditor": signed_in(egress={"allow": ["192.0.2.0/24"]}), "networkPolicies": "None"},
+            "spec.auditor.index.oidc.egress needs spec.networkPolicies: Managed",
         ),
         (
             {"auditor": AUDITOR, "ledger": {"checkpointIntervalSeconds": 16}},

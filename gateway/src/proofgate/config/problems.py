@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, get_args, get_origin
 
 from proofgate_schema.plain_words import plain_message
 from pydantic import BaseModel, ValidationError
@@ -154,10 +154,15 @@ def _invalid(detail: ErrorDetails) -> str:
 
 def _fields_at(section: type[BaseModel], path: FieldPath) -> list[str]:
     """The names of the fields of the section that stands at a path."""
+    inside_mapping = False
     for part in path:
-        if isinstance(part, str):
+        if inside_mapping:
+            # A key of a mapping of sections, such as the name of a group.
+            inside_mapping = False
+        elif isinstance(part, str):
             fields = {entry.alias: entry.annotation for entry in section.model_fields.values()}
             below = _section_in(fields.get(part))
+            inside_mapping = get_origin(fields.get(part)) is dict
             if below is None:
                 return []
             section = below

@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import proofgate_schema.oidc
+from proofgate_schema.fields import FilePath
+from pydantic import ValidationError, field_validator, model_validator
+
+from proofgate.config.document import Document
+from proofgate.config.problems import Findings, schema_problems
 from proofgate.index.readers import Reader
 
 _MOST_BYTES = 1 << 20
-_MOST_SECONDS = 86_400
-_DEFAULT_SECONDS = 8 * 3600
-_KNOWN = {
-    *("issuer", "clientId", "clientSecretFile", "redirectUri", "scope", "groupsClaim", "nameClaim"),
-    *("readers", "sessionSeconds", "caFile"),
-}
 
 
 class OidcSettingsError(Exception):
@@ -37,10 +37,10 @@ class OidcSettings:
     redirect_uri: str
     #: The tenant of each group, None for all tenants; the first group of the file that somebody is in counts.
     groups: dict[str, str | None]
-    scope: str = "openid profile email"
-    groups_claim: str = "groups"
-    name_claim: str = "preferred_username"
-    session_seconds: int = _DEFAULT_SECONDS
+    scope: str
+    groups_claim: str
+    name_claim: str
+    session_seconds: int
     ca_file: str | None = None
 
     @property
@@ -64,6 +64,34 @@ class OidcSettings:
         return None
 
 
+class GroupReads(proofgate_schema.oidc.GroupReads):
+    """What the people of a group may read."""
+
+    @model_validator(mode="after")
+    def _one_or_all(self) -> GroupReads:
+        if (self.tenant is None) is not self.all:
+            raise ValueError('write {"tenant": …} or {"all": true}')
+        return self
+
+
+class OidcFile(proofgate_schema.oidc.Oidc):
+    """The file as it is written."""
+
+    client_secret_file: FilePath | None = None
+    """File with the client's secret, relative to this file. Absent: a public client."""
+    ca_file: FilePath | None = None
+    """CA certificates of the provider, in PEM. Absent: the system's."""
+    readers: dict[str, GroupReads]
+    """Groups that may read, each with what it may read. If somebody is in several, the first one counts."""
+
+    @field_validator("readers")
+    @classmethod
+    def _at_least_one(cls, readers: dict[str, GroupReads]) -> dict[str, GroupReads]:
+        if not readers:
+            raise ValueError("name at least one group")
+        return readers
+
+
 def read(path: Path) -> OidcSettings:
     """Reads a file. Raises OidcSettingsError."""
     try:
@@ -76,33 +104,23 @@ def read(path: Path) -> OidcSettings:
         raise OidcSettingsError(f"{path} is not a JSON object: {error}") from None
     if len(content) > _MOST_BYTES or not isinstance(document, dict):
         raise OidcSettingsError(f"{path} is not a JSON object of at most {_MOST_BYTES} bytes")
-    if unknown := sorted(document.keys() - _KNOWN):
-        raise OidcSettingsError(f"{path}: {unknown[0]} is not a known field")
-    texts = {name: _text(path, document, name) for name in ("issuer", "clientId", "redirectUri")}
-    for name in ("issuer", "redirectUri"):
-        if not is_safe(texts[name]):
-            raise OidcSettingsError(
-                f"{path}: {name} is not an https URL; http is only for loopback addresses"
-            )
-    seconds = document.get("sessionSeconds", _DEFAULT_SECONDS)
-    if not isinstance(seconds, int) or isinstance(seconds, bool) or not 60 <= seconds <= _MOST_SECONDS:
-        raise OidcSettingsError(f"{path}: sessionSeconds must be a whole number from 60 to {_MOST_SECONDS}")
-    others = {
-        field: _text(path, document, name)
-        for field, name in (
-            *(("scope", "scope"), ("groups_claim", "groupsClaim")),
-            *(("name_claim", "nameClaim"), ("ca_file", "caFile")),
-        )
-        if name in document
-    }
+    try:
+        written = OidcFile.model_validate(document)
+    except ValidationError as error:
+        findings = Findings(Document(document, {}))
+        schema_problems(error, OidcFile, findings)
+        raise OidcSettingsError("; ".join(one.describe(path) for one in findings.problems)) from None
     return OidcSettings(
-        texts["issuer"],
-        texts["clientId"],
-        _secret(path, document),
-        texts["redirectUri"],
-        _groups(path, document.get("readers")),
-        session_seconds=seconds,
-        **others,
+        written.issuer,
+        written.client_id,
+        _secret(path, written.client_secret_file),
+        written.redirect_uri,
+        {group: reads.tenant for group, reads in written.readers.items()},
+        written.scope,
+        written.groups_claim,
+        written.name_claim,
+        written.session_seconds,
+        written.ca_file,
     )
 
 
@@ -121,43 +139,15 @@ def is_safe(url: str) -> bool:
         return False
 
 
-def _text(path: Path, document: dict[str, Any], name: str) -> str:
-    value = document.get(name)
-    if not isinstance(value, str) or not value:
-        raise OidcSettingsError(f"{path}: {name} is missing or not a string")
-    return value
-
-
-def _secret(path: Path, document: dict[str, Any]) -> str | None:
-    if "clientSecretFile" not in document:
+def _secret(path: Path, name: str | None) -> str | None:
+    if name is None:
         return None
-    file = path.parent / _text(path, document, "clientSecretFile")
+    file = path.parent / name
     try:
         secret = file.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
-        raise OidcSettingsError(f"{path}: clientSecretFile {file} cannot be read: {error}") from None
+        why = error.strerror if isinstance(error, OSError) else "it is not text in UTF-8"
+        raise OidcSettingsError(f"{path}: clientSecretFile {file} cannot be read: {why}") from None
     if not secret:
         raise OidcSettingsError(f"{path}: clientSecretFile {file} is empty")
     return secret
-
-
-def _groups(path: Path, readers: Any) -> dict[str, str | None]:
-    wrong = OidcSettingsError(
-        f'{path}: readers must be an object of at least one group, each {{"tenant": …}} or {{"all": true}}'
-    )
-    if not isinstance(readers, dict) or not readers:
-        raise wrong
-    found: dict[str, str | None] = {}
-    for group, of in readers.items():
-        if of == {"all": True} and of["all"] is True:
-            found[group] = None
-        elif (
-            isinstance(of, dict)
-            and of.keys() == {"tenant"}
-            and isinstance(of["tenant"], str)
-            and of["tenant"]
-        ):
-            found[group] = of["tenant"]
-        else:
-            raise wrong
-    return found

@@ -161,8 +161,8 @@ class Auditor(Section):
         yield self.signing_key_secret_ref.name
         if self.witnesses is not None and self.witnesses.ca_secret_ref is not None:
             yield self.witnesses.ca_secret_ref.name
-        if self.wanted_index is not None and self.wanted_index.readers_secret_ref is not None:
-            yield self.wanted_index.readers_secret_ref.name
+        if self.wanted_index is not None:
+            yield from self.wanted_index.secrets()
 
 
 AUDITOR_RULES = (
@@ -177,6 +177,18 @@ AUDITOR_RULES = (
         " !self.auditor.siem.exists(s, has(s.egress))",
         "fieldPath": ".auditor.siem",
         "message": "spec.auditor.siem: egress needs spec.networkPolicies: Managed",
+    },
+    {
+        "rule": "!has(self.auditor) || self.networkPolicies == 'Managed' || !has(self.auditor.index) ||"
+        " !has(self.auditor.index.oidc) || !has(self.auditor.index.oidc.egress)",
+        "fieldPath": ".auditor.index.oidc.egress",
+        "message": "spec.auditor.index.oidc.egress needs spec.networkPolicies: Managed",
+    },
+    {
+        "rule": "!has(self.auditor) || !has(self.auditor.index) || !has(self.auditor.index.exportKey) ||"
+        " has(self.auditor.index.readersSecretRef) || has(self.auditor.index.oidc)",
+        "fieldPath": ".auditor.index.exportKey",
+        "message": "spec.auditor.index.exportKey signs what readers download: set readersSecretRef or oidc",
     },
     {
         "rule": "!has(self.auditor) || !self.auditor.enabled || self.ledger.volume.mode == 'Shared' ||"

@@ -174,6 +174,10 @@ def auditor_schema() -> dict[str, Any]:
         "properties": {
             "origin": {**text, "description": "Name of its log of tree heads."},
             "verifyingKey": {**text, "description": "Public key that verifies its checkpoints."},
+            "exportVerifyingKey": {
+                **text,
+                "description": "Public key that verifies signed exports; absent without index.exportKey.",
+            },
             "size": {
                 **number,
                 "description": (

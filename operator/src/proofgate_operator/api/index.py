@@ -1,10 +1,13 @@
 """The part of the spec that has the auditor keep an index of exchanges."""
 
+from collections.abc import Iterator
 from typing import Annotated
 
 from pydantic import Field
 
-from proofgate_operator.api.fields import SecretKeyRef, Section
+from proofgate_operator.api.export_key import ExportKey
+from proofgate_operator.api.fields import SecretKeyRef, Section, rules
+from proofgate_operator.api.oidc import OIDC_RULES, Oidc
 
 #: Memory of an auditor with an index: SQLite's caches of the days that are written and asked for, besides.
 INDEX_MEMORY = "512Mi"
@@ -24,5 +27,23 @@ class Index(Section):
     readers_secret_ref: SecretKeyRef | None = None
     """Entry of a Secret that lists the readers who may query the index at the auditor's port: a JSON object
     with the SHA-256 of each reader's key, as for `--readers`. An invalid entry is not rolled out
-    (ReadersInvalid), and the previous readers stay. A change is used within about two minutes. Absent: no
-    readers."""
+    (ReadersInvalid), and the previous readers stay. A change is used within about two minutes. Absent: nobody
+    reads with a key."""
+    oidc: Annotated[Oidc | None, Field(json_schema_extra=rules(*OIDC_RULES))] = None
+    """Sign-in of readers with an OpenID provider. Absent: readers have keys."""
+    export_key: ExportKey | None = None
+    """A key that signs the exports which readers download. Absent: their manifests are not signed."""
+
+    @property
+    def has_readers(self) -> bool:
+        """Whether anybody may read, with a key or by a group."""
+        return self.readers_secret_ref is not None or self.oidc is not None
+
+    def secrets(self) -> Iterator[str]:
+        """Return the names of the Secrets that it needs."""
+        if self.readers_secret_ref is not None:
+            yield self.readers_secret_ref.name
+        if self.oidc is not None:
+            yield from (reference.name for _, reference in self.oidc.secrets())
+        if self.export_key is not None and self.export_key.secret_ref is not None:
+            yield self.export_key.secret_ref.name

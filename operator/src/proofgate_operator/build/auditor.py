@@ -14,7 +14,7 @@ from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.api.index import Index
 from proofgate_operator.api.upstream import CA_FILE
 from proofgate_operator.api.witnesses import Witnesses
-from proofgate_operator.build import auditor_workers, mirrors, siem
+from proofgate_operator.build import auditor_workers, export_key, mirrors, oidc, siem
 from proofgate_operator.build.gateway_secrets import SIGNING_KEY
 from proofgate_operator.build.naming import (
     LEDGER_VOLUME,
@@ -120,12 +120,14 @@ def _index_options(index: Index) -> Iterator[str]:
     yield from ("--index", _INDEX_FOLDER, "--same-volume")
     if index.retention_days is not None:
         yield from ("--index-days", str(index.retention_days))
-    if index.readers_secret_ref is not None:
+    if index.has_readers:
         yield from ("--readers", f"{_READERS_FOLDER}/{READERS_FILE}")
+    yield from oidc.options(index)
+    yield from export_key.options(index)
 
 
 def _has_readers(auditor: Auditor) -> bool:
-    return auditor.wanted_index is not None and auditor.wanted_index.readers_secret_ref is not None
+    return auditor.wanted_index is not None and auditor.wanted_index.has_readers
 
 
 def _witness_options(witnesses: Witnesses) -> Iterator[str]:
@@ -209,6 +211,8 @@ def _container(
                 if _has_readers(auditor)
                 else []
             ),
+            *oidc.mounts(auditor.wanted_index),
+            *export_key.mounts(auditor.wanted_index),
             *mirrors.mounts(auditor.mirrors),
             *siem.mounts(auditor.siem),
             {"name": "tmp", "mountPath": "/tmp"},
@@ -235,12 +239,13 @@ def statefulset(
     """Return the StatefulSet of the auditor.
 
     `origin` is the name of its key, `ledger_key` the ledger's verifying key, `keeping_key` that of whoever
-    may remove logs; `digest` covers the Secret with its signing key, which it reads only at its start.
+    may remove logs; `digest` covers what it reads only at its start of Secrets: its signing key, the export
+    key, and the secret of its OpenID client.
     """
     own = names(gateway)
     match_labels = selector_labels(gateway, COMPONENT)
     key, witnesses = auditor.signing_key_secret_ref, auditor.witnesses
-    annotations = {START_ANNOTATION: digest}
+    annotations = {START_ANNOTATION: digest, **oidc.annotations(auditor.wanted_index)}
     if witnesses:
         annotations[WITNESS_POLICY_ANNOTATION] = witnesses.policy
     template = {
@@ -273,6 +278,8 @@ def statefulset(
                 },
                 *([_witness_volume(witnesses)] if witnesses else []),
                 *([_readers_volume(gateway)] if _has_readers(auditor) else []),
+                *oidc.volumes(auditor.wanted_index),
+                *export_key.volumes(gateway, auditor.wanted_index),
                 *mirrors.volumes(auditor.mirrors),
                 *siem.volumes(auditor.siem),
                 {"name": "tmp", "emptyDir": {"sizeLimit": "64Mi"}},

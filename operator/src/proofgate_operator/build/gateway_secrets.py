@@ -105,6 +105,18 @@ def ledger_secret_head(gateway: Gateway, *, owned: bool) -> Manifest:
     return child(gateway, "v1", "Secret", names(gateway).ledger, "worker", owned=owned)
 
 
+def export_key_name(gateway: Gateway) -> str:
+    """Return the name of a generated export key: neither above nor below that of any gateway's ledger."""
+    return f"exports.proofgate.dev/{gateway.namespace}/{gateway.name}"
+
+
+def export_key_secret(gateway: Gateway, signing_key: str, verifying_key: str) -> Manifest:
+    """Return the Secret of a generated key that signs exports, in the text forms of `ledger_key`."""
+    head = child(gateway, "v1", "Secret", names(gateway).export_key, "auditor")
+    entries = {SIGNING_KEY: signing_key, VERIFYING_KEY: verifying_key}
+    return {**head, "type": "Opaque", "data": encoded(entries)}
+
+
 def ledger_secret(gateway: Gateway, signing_key: str, verifying_key: str) -> Manifest:
     """Return the Secret of a generated signing key, in the text forms of `ledger_key`.
 

@@ -27,6 +27,8 @@ FOUND_CONDITION = "proofgate.dev/load-balanced"
 #: In the template of the auditor's pod: the trust policy of its witnesses, which it reads from there. So it
 #: is of one piece with the template: another one rolls the pod, and one that goes on keeps its own.
 WITNESS_POLICY_ANNOTATION = "proofgate.dev/witness-policy"
+#: The auditor's pod reads it as a file: how readers sign in, without a secret.
+OIDC_ANNOTATION = "proofgate.dev/oidc"
 #: In the template of the retention job's pods: the plan that they carry out, which they read from there.
 KEEPING_PLAN_ANNOTATION = "proofgate.dev/keeping-plan"
 #: Digest of a manifest as the operator wrote it.
@@ -154,6 +156,11 @@ class Names:
     def auditor(self) -> str:
         """Everything of the auditor: what it runs as, its Service, its claim, and what is held of it."""
         return f"{self.gateway}-auditor"
+
+    @property
+    def export_key(self) -> str:
+        """Secret of the generated key that signs exports."""
+        return f"{self.gateway}-export-key"
 
     @property
     def retention(self) -> str:

@@ -6,7 +6,16 @@ from typing import Any
 
 from proofgate_operator.api.auditor import Auditor
 from proofgate_operator.api.gateway import Gateway, NetworkPolicies
-from proofgate_operator.build import auditor, auditor_workers, haproxy, mirrors, retention, siem, statefulset
+from proofgate_operator.build import (
+    auditor,
+    auditor_workers,
+    haproxy,
+    mirrors,
+    oidc,
+    retention,
+    siem,
+    statefulset,
+)
 from proofgate_operator.build.naming import (
     MONITORING_LABEL,
     OPERATOR,
@@ -128,8 +137,8 @@ def auditor_policy(
     gateway: Gateway, wanted: Auditor, defaults: Defaults, witness_ports: Sequence[int] = ()
 ) -> Manifest:
     """Its port is read by monitoring, the operator, the retention job, and whom the spec names. It calls
-    witnesses at these ports, its mirrors, its sinks, workers that have a volume each, and name servers for
-    that; without any nobody, not even for names."""
+    witnesses at these ports, its mirrors, its sinks, its OpenID provider, workers that have a volume each,
+    and name servers for that; without any nobody, not even for names."""
     allowed = [peer.as_written() for peer in wanted.allow_from or ()]
     retention_jobs = [_pods(gateway, retention.COMPONENT)] if gateway.spec.keeping is not None else []
     readers = [*_monitoring(gateway), *_operator(defaults), *retention_jobs, *allowed]
@@ -141,6 +150,7 @@ def auditor_policy(
         *([_to_witnesses(wanted, witness_ports)] if witness_ports else []),
         *mirrors.egress(wanted.mirrors),
         *siem.egress(wanted.siem),
+        *oidc.egress(wanted.wanted_index),
     ]
     if asked:
         policy["spec"]["egress"] = [_to_name_servers(), *asked]

@@ -39,6 +39,9 @@ def _generated(gateway: Gateway, name: str) -> Manifest:
     own = names(gateway)
     if name == own.admin:
         return gateway_secrets.admin_secret(gateway, secrets.token_urlsafe(32))
+    if name == own.export_key:
+        key = SigningKey(gateway_secrets.export_key_name(gateway), os.urandom(32))
+        return gateway_secrets.export_key_secret(gateway, key.signing_text, key.verifying_text)
     assert name == own.ledger, name
     key = SigningKey(gateway.ledger_name, os.urandom(32))
     return gateway_secrets.ledger_secret(gateway, key.signing_text, key.verifying_text)

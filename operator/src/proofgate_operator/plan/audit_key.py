@@ -1,16 +1,22 @@
-"""The keys of those beside the ledger, its auditor and its retention job: whether they can be used, and
-whether they could speak for the ledger or for each other."""
+"""The keys of those beside the ledger, its auditor, its retention job and exports: whether they can be used,
+and whether they could speak for the ledger or for each other."""
+
+from collections.abc import Iterable
+from dataclasses import replace
 
 from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.api.ledger import SigningKeyRef
 from proofgate_operator.build import ledger_key
 from proofgate_operator.build.ledger_key import LedgerKey, SignerKey
+from proofgate_operator.build.naming import names
 from proofgate_operator.plan.api_keys import entry
 from proofgate_operator.plan.observed import Observed
+from proofgate_operator.plan.ownership import Ownership, classify, of_a_predecessor
 from proofgate_operator.plan.problems import Fault
 
 #: Whom a fault of the auditor's key costs.
 OWNER = "spec.auditor"
+_EXPORT_KEY = "index.exportKey"
 #: Whom a fault of the retention key costs.
 RETENTION = "spec.keeping"
 
@@ -62,10 +68,53 @@ def retention_key(
     return key, []
 
 
-def _key(
-    gateway: Gateway, seen: Observed, ledger: LedgerKey | None, owner: str, reference: SigningKeyRef
+def export_key(
+    gateway: Gateway, seen: Observed, ledger: LedgerKey | None, others: Iterable[LedgerKey | None]
 ) -> tuple[LedgerKey | None, list[Fault]]:
-    named = f"Secret {reference.name}, named by {owner}.signingKeySecretRef"
+    """Return the key that signs exports, and what is wrong with it; neither where exports are not signed, or
+    while the operator has yet to make it.
+
+    `ledger` is the key of the workers, and `others` are those of the auditor and of the retention job, None
+    where those cannot be used.
+    """
+    index = gateway.auditor.wanted_index if gateway.auditor else None
+    own = names(gateway).export_key
+    field = f"{_EXPORT_KEY}.secretRef"
+    if index is None or index.export_key is None:
+        return None, []
+    reference = index.export_key.secret_ref
+    if reference is None:
+        made = seen.child("Secret", own)
+        if made is None or classify(gateway, made) is not Ownership.OURS or of_a_predecessor(gateway, made):
+            return None, []
+        reference, field = SigningKeyRef(name=own), _EXPORT_KEY
+        seen = replace(seen, secrets={own: made})
+    key, faults = _key(gateway, seen, ledger, OWNER, reference, field)
+    if key is None:
+        return None, faults
+    where = f"Secret {reference.name}, named by {OWNER}.{field}"
+    if isinstance(key, SignerKey):
+        message = f"{where}: it names a process that holds the key, but exports need the key itself"
+        return None, [Fault(OWNER, "SecretInvalid", message)]
+    for other in filter(None, others):
+        if key.public == other.public or _related(key.name, other.name):
+            message = (
+                f"{where}: the key is named {key.name}, and another key of this gateway {other.name}: the "
+                "names must differ, and neither may be a path below the other"
+            )
+            return None, [Fault(OWNER, "SecretInvalid", message)]
+    return key, []
+
+
+def _key(
+    gateway: Gateway,
+    seen: Observed,
+    ledger: LedgerKey | None,
+    owner: str,
+    reference: SigningKeyRef,
+    field: str = "signingKeySecretRef",
+) -> tuple[LedgerKey | None, list[Fault]]:
+    named = f"Secret {reference.name}, named by {owner}.{field}"
     secret = seen.secrets.get(reference.name)
     if secret is None:
         return None, [Fault(owner, "SecretMissing", f"{named}, does not exist")]

@@ -213,6 +213,8 @@ def auditor_status(situation: Situation) -> Manifest:
         "lagSeconds": report.lag,
         "findings": [{"code": code, "count": number} for code, number in report.by_code],
     }
+    if (exports := situation.configuration.export_key) is not None:
+        found["exportVerifyingKey"] = exports.verifying_text
     if told is not None:
         found["size"] = told.size
     if report.newest_head:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from proofgate_operator.api.gateway import Gateway
-from proofgate_operator.build import auditor, auditor_workers, readers
+from proofgate_operator.build import auditor, auditor_workers, export_key, readers
 from proofgate_operator.build.digests import keyed_digest
 from proofgate_operator.build.naming import Defaults, Manifest, names
 from proofgate_operator.build.storage import kept_state_claim
@@ -42,6 +42,8 @@ def auditor_manifests(
     faulty = any(fault.field == OWNER for fault in configuration.faults)
     # One that no longer knew whose tombstones hold would take each of them for a loss.
     unknown = gateway.spec.keeping is not None and configuration.retention_key is None
+    unsigned = export_key.is_generated(wanted.wanted_index) and configuration.export_key is None
+    faulty = faulty or unsigned
     if key and ledger and digests and digests.auditor and not faulty and not unknown:
         keeping = keeping_key(gateway, configuration)
         yield auditor.statefulset(gateway, wanted, key.name, ledger, digests.auditor, defaults, keeping)

@@ -20,6 +20,7 @@ from proofgate_operator.api.upstream import (
     PEM_FILES,
     Provider,
 )
+from proofgate_operator.build import export_key as export_keys
 from proofgate_operator.build import ledger_key
 from proofgate_operator.build.digests import keyed_digest
 from proofgate_operator.build.gateway_secrets import ADMIN_TOKEN, ROUTING_KEY_FILE, auditor_token, routing_key
@@ -32,7 +33,7 @@ from proofgate_operator.build.tenant_keys import KeyDigest
 from proofgate_operator.build.worker_config import fixed_config_text, worker_config_text
 from proofgate_operator.plan.addresses import address_fault, no_proxy_fault, range_fault
 from proofgate_operator.plan.api_keys import entry
-from proofgate_operator.plan.audit_key import auditor_key, retention_key
+from proofgate_operator.plan.audit_key import auditor_key, export_key, retention_key
 from proofgate_operator.plan.certificates import authorities_fault, certificate_fault, lifetime
 from proofgate_operator.plan.credentials import credential_faults
 from proofgate_operator.plan.internal_tls import (
@@ -44,6 +45,7 @@ from proofgate_operator.plan.internal_tls import (
 )
 from proofgate_operator.plan.left_out_keys import left_out_faults
 from proofgate_operator.plan.observed import Observed
+from proofgate_operator.plan.oidc import client_secret
 from proofgate_operator.plan.ownership import Ownership, classify, of_a_predecessor
 from proofgate_operator.plan.pod_templates import (
     auditor_template_faults,
@@ -120,6 +122,8 @@ class Configuration:
     renewal: Renewal | None = None
     #: Who may ask the auditor's index, as its file says it; None where that cannot be used, or nobody may.
     readers: str | None = None
+    #: The one that signs exports; None without one that can be used.
+    export_key: ledger_key.LedgerKey | None = None
 
     @property
     def problems(self) -> tuple[Problem, ...]:
@@ -348,6 +352,17 @@ def _holders(live: Manifest | None) -> dict[str, str]:
     return {words[0]: words[1] for line in lines if len(words := line.split()) == 2}
 
 
+def _read_at_start(
+    auditor: ledger_key.LedgerKey, exports: ledger_key.LedgerKey | None, oidc_secret: str
+) -> list[str]:
+    """Return what the auditor reads only at its start of Secrets."""
+    return [
+        auditor.signing_text,
+        *([f"export key {exports.signing_text}"] if exports else []),
+        *([f"client secret {oidc_secret}"] if oidc_secret else []),
+    ]
+
+
 def read_configuration(gateway: Gateway, seen: Observed, defaults: Defaults) -> Configuration:
     """Read the configuration that the spec and the Secrets make together."""
     own = names(gateway)
@@ -364,6 +379,8 @@ def read_configuration(gateway: Gateway, seen: Observed, defaults: Defaults) -> 
     keeping_key, retention_faults = retention_key(gateway, seen, signing_key, audit_key)
     ports, witness_faults = witness_ports(gateway, seen, audit_key)
     readers, readers_faults = index_readers(gateway, seen)
+    exports_key, export_faults = export_key(gateway, seen, signing_key, (audit_key, keeping_key))
+    oidc_secret, oidc_faults = client_secret(gateway, seen)
     token = entry(admin, ADMIN_TOKEN) if admin else None
     admin_problems = []
     if admin and not token:
@@ -392,6 +409,10 @@ def read_configuration(gateway: Gateway, seen: Observed, defaults: Defaults) -> 
                 " No new one is created, because it could not continue what was signed"
             )
             ledger_problems.append(Problem("SigningKeyLost", message))
+
+    index = gateway.auditor.wanted_index if gateway.auditor else None
+    if export_keys.is_generated(index) and _generated(gateway, seen, own.export_key) is None:
+        missing.append(own.export_key)
 
     # Without the token that it is made from, the one in use stays.
     own_key = routing_key(token) if token else (entry(live, ROUTING_KEY_FILE) or "" if live else "")
@@ -426,7 +447,9 @@ def read_configuration(gateway: Gateway, seen: Observed, defaults: Defaults) -> 
             ),
             haproxy=balancer,
             certificate=keyed_digest(secret, [certificate, *internal.haproxy]),
-            auditor=keyed_digest(secret, [audit_key.signing_text]) if audit_key else "",
+            auditor=keyed_digest(secret, _read_at_start(audit_key, exports_key, oidc_secret))
+            if audit_key
+            else "",
         )
     return Configuration(
         file_problems=(
@@ -464,6 +487,8 @@ def read_configuration(gateway: Gateway, seen: Observed, defaults: Defaults) -> 
             *retention_faults,
             *witness_faults,
             *readers_faults,
+            *export_faults,
+            *oidc_faults,
             *shred_keys.faults,
             *auditor_template_faults(gateway, defaults),
             *auditor_range_faults(gateway),
@@ -482,6 +507,7 @@ def read_configuration(gateway: Gateway, seen: Observed, defaults: Defaults) -> 
         retention_key=keeping_key,
         witness_ports=ports,
         readers=readers,
+        export_key=exports_key,
         internal_tls=internal,
         renewal=renewal,
     )

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from proofgate_operator.api.gateway import MAX_REPLICAS, Gateway
-from proofgate_operator.build import auditor_workers, internal_tls, storage
+from proofgate_operator.build import auditor_workers, export_key, internal_tls, storage
 from proofgate_operator.build.naming import Manifest, names
 from proofgate_operator.plan.answers import AnswerReport
 from proofgate_operator.plan.audit_reports import AuditReport
@@ -189,13 +189,14 @@ def auditor_refs(gateway: Gateway) -> tuple[Ref, ...]:
     name, wanted = names(gateway).auditor, gateway.auditor
     brought = wanted is not None and wanted.storage.existing_claim is not None
     index = wanted.wanted_index if wanted is not None else None
-    asked = auditor_workers.are_asked(gateway) or (index is not None and index.readers_secret_ref is not None)
+    asked = auditor_workers.are_asked(gateway) or (index is not None and index.has_readers)
     kinds = (
         *("ServiceAccount", "NetworkPolicy", "Service", "StatefulSet", "ConfigMap"),
         *(() if brought else ("PersistentVolumeClaim",)),
         *(("Secret",) if asked else ()),
     )
-    return tuple(Ref(kind, name) for kind in kinds)
+    generated = [Ref("Secret", names(gateway).export_key)] if export_key.is_generated(index) else []
+    return (*(Ref(kind, name) for kind in kinds), *generated)
 
 
 def retention_refs(gateway: Gateway) -> tuple[Ref, ...]:

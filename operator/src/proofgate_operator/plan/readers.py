@@ -11,12 +11,13 @@ from proofgate_operator.plan.problems import Fault
 def index_readers(gateway: Gateway, seen: Observed) -> tuple[str | None, list[Fault]]:
     """Return the file of readers, and what is wrong with what the spec names.
 
-    No file (None) while something is, and where nobody may read: then what an auditor has already stays.
+    No file (None) while something is, and where nobody may read: then what an auditor has already stays. An
+    empty one where people sign in with an OpenID provider alone.
     """
     index = gateway.auditor.wanted_index if gateway.auditor else None
     reference = index.readers_secret_ref if index else None
     if reference is None:
-        return None, []
+        return ("{}" if index is not None and index.oidc is not None else None), []
     named = f"Secret {reference.name}, named by {OWNER}.index.readersSecretRef"
     secret = seen.secrets.get(reference.name)
     if secret is None:

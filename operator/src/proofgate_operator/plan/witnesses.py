@@ -52,6 +52,8 @@ def _outlet_range_faults(gateway: Gateway) -> Iterator[Fault]:
         return
     ranges = [("mirrors", mirror.egress.allow) for mirror in auditor.mirrors if mirror.egress]
     ranges += [("siem", sink.egress.allow) for sink in auditor.siem if sink.egress]
+    oidc = auditor.wanted_index.oidc if auditor.wanted_index else None
+    ranges += [("index.oidc", oidc.egress.allow)] if oidc and oidc.egress else []
     for field, cidr in ((field, cidr) for field, allowed in ranges for cidr in allowed):
         fault = range_fault(cidr)
         if fault:

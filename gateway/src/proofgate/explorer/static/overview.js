@@ -54,7 +54,7 @@ async function newestEntries(note) {
   return { size, entries: read.map(({ index, bytes }) => ({ index, ...auditor.readEntry(bytes) })).filter((one) => one.origin && one.kind !== "access" && one.kind !== "statement") };
 }
 
-const NO_READERS = "This auditor keeps no index of requests. Set spec.auditor.index with readersSecretRef in a manifest, or --index with --readers on the command line, to see requests, denials and costs here.";
+const NO_READERS = "This auditor keeps no index of requests. Set spec.auditor.index with readersSecretRef or oidc in a manifest, or --index with --readers on the command line, to see requests, denials and costs here.";
 
 /** Since when nothing contradicts the log: the time of its first entry, as the auditor recorded it. */
 async function beginning(size) {

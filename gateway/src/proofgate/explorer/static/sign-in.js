@@ -12,7 +12,7 @@ const EXPLAINED = new Map([
   ["reader_expired", "This key has expired. Ask the auditor's administrator for a new one."],
   [
     "not_found",
-    "This auditor serves no readers: it has no index, or no readers are configured. Set spec.auditor.index with readersSecretRef in a manifest, or --index with --readers on the command line.",
+    "This auditor serves no readers: it has no index, or no readers are configured. Set spec.auditor.index with readersSecretRef or oidc in a manifest, or --index with --readers on the command line.",
   ],
   ["readers_unusable", "The file with the readers is invalid. The auditor's administrator has to fix it."],
 ]);

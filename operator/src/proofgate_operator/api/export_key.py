@@ -1,0 +1,14 @@
+"""The part of the spec that has the auditor sign what readers download."""
+
+from proofgate_operator.api.fields import Section
+from proofgate_operator.api.ledger import SigningKeyRef
+
+
+class ExportKey(Section):
+    """The key that signs the exports which readers download. It must not be the ledger's, the auditor's or
+    the retention key."""
+
+    secret_ref: SigningKeyRef | None = None
+    """Entry of a Secret with your own key, as `proofgate keygen` writes it. A new key replaces the auditor's
+    pod. Absent: the operator creates a key once, as `<gateway>-export-key`; it is deleted with the gateway.
+    `status.auditor.exportVerifyingKey` is the public key."""

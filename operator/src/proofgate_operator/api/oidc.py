@@ -1,0 +1,84 @@
+"""The part of the spec by which readers of the auditor's index sign in with an OpenID provider."""
+
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+import proofgate_schema.oidc
+from proofgate_schema.fields import Listed, keyed_by
+from proofgate_schema.oidc import CALLBACK, GroupReads
+from pydantic import Field
+
+from proofgate_operator.api.fields import SET, Cidr, ConfigMapKeyRef, SecretKeyRef, Section, rules
+
+#: One line of text.
+_LINE = r"^[^\x00-\x1f\x7f-\x9f]+$"
+_FIELD = "spec.auditor.index.oidc"
+
+
+class OidcEgress(Section):
+    """Addresses to which the auditor may connect to reach the provider."""
+
+    allow: Annotated[tuple[Cidr, ...], Field(min_length=1, max_length=32, json_schema_extra=SET)]
+    """Allowed address ranges, for example 192.0.2.0/24. The names of the issuer, and of the endpoints in its
+    metadata, must resolve to addresses in them."""
+
+
+class ReaderGroup(GroupReads):
+    """A group of the provider whose people may read."""
+
+    name: Annotated[str, Field(min_length=1, max_length=256, pattern=_LINE)]
+    """Name of the group, as the ID token contains it."""
+
+
+_GROUP_RULES = (
+    {
+        "rule": "has(self.tenant) != self.all",
+        "message": f"{_FIELD}.groups: set tenant, or all: true, and not both",
+    },
+)
+
+
+class Oidc(proofgate_schema.oidc.Oidc):
+    """Sign-in with an OpenID provider: the authorization code flow with PKCE. A change replaces the auditor's
+    pod, which ends all sessions."""
+
+    client_secret_ref: SecretKeyRef | None = None
+    """Entry of a Secret with the client's secret: one line of printable ASCII. Mounted into the auditor,
+    never copied. A new value replaces the auditor's pod. Absent: a public client, which only PKCE
+    protects."""
+    groups: Annotated[
+        Listed[Annotated[ReaderGroup, Field(json_schema_extra=rules(*_GROUP_RULES))]],
+        Field(min_length=1, max_length=64),
+        keyed_by("name"),
+    ]
+    """Groups whose people may read. If somebody is in several of them, the first one in this list counts."""
+    egress: OidcEgress | None = None
+    """Addresses of the provider in the auditor's network policy. Absent: any address, at the issuer's
+    port."""
+    ca_secret_ref: SecretKeyRef | None = None
+    """Entry of a Secret with CA certificates (PEM) to trust instead of the system's."""
+    ca_config_map_ref: ConfigMapKeyRef | None = None
+    """Entry of a ConfigMap with CA certificates (PEM), instead of caSecretRef. The operator does not read
+    it."""
+
+    def secrets(self) -> Iterator[tuple[str, SecretKeyRef]]:
+        """Return each entry of a Secret that it needs, after its field."""
+        if self.client_secret_ref is not None:
+            yield "clientSecretRef", self.client_secret_ref
+        if self.ca_secret_ref is not None:
+            yield "caSecretRef", self.ca_secret_ref
+
+
+#: Rules over the fields of the section.
+OIDC_RULES: tuple[dict[str, Any], ...] = (
+    {
+        "rule": "!has(self.caSecretRef) || !has(self.caConfigMapRef)",
+        "message": f"{_FIELD}: set caSecretRef or caConfigMapRef, not both",
+    },
+    {
+        "rule": f"self.redirectUri.endsWith('{CALLBACK}')",
+        "fieldPath": ".redirectUri",
+        "message": f"{_FIELD}.redirectUri must end with {CALLBACK}: the auditor takes the provider's answer"
+        " there",
+    },
+)

@@ -1,0 +1,112 @@
+"""What the auditor's file and a manifest say alike of sign-in with an OpenID provider."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+
+from proofgate_schema.annotations import Kubernetes
+from proofgate_schema.fields import TenantName, of_files
+from proofgate_schema.jwt import Claim
+from proofgate_schema.section import Section
+from proofgate_schema.urls import AUTHORITY, PORT, is_loopback, split_url
+
+#: Where the auditor takes the provider's answer.
+CALLBACK = "/oidc/callback"
+#: Printable ASCII without a query or fragment.
+_PATH = r'(/[!-"$->@-~]*)?'
+_PATTERN = "an API server checks patterns and lengths"
+
+
+def _encrypted(text: str, example: str) -> str:
+    url = split_url(text, example)
+    if url.query or url.fragment:
+        raise ValueError("remove '?' or '#' and everything after it")
+    if url.scheme != "https" and not is_loopback(url.hostname or ""):
+        raise ValueError("use https: http is only for loopback addresses")
+    return text
+
+
+def _issuer(text: str) -> str:
+    return _encrypted(text, "https://login.example.com/realms/bank")
+
+
+def _redirect(text: str) -> str:
+    if not _encrypted(text, f"https://auditor.example.com{CALLBACK}").endswith(CALLBACK):
+        raise ValueError(f"end it with {CALLBACK}: the auditor takes the provider's answer there")
+    return text
+
+
+def _words(text: str) -> str:
+    if not re.fullmatch(r"[!-~]+( [!-~]+)*", text) or len(text) > _LONGEST_SCOPE:
+        raise ValueError(
+            f"write words of printable ASCII with single spaces, at most {_LONGEST_SCOPE} characters"
+        )
+    return text
+
+
+def _client(text: str) -> str:
+    if not re.fullmatch(r"[!-~]{1,256}", text):
+        raise ValueError("write 1 to 256 printable ASCII characters without spaces, as the provider shows it")
+    return text
+
+
+_LONGEST_SCOPE = 512
+
+
+class GroupReads(Section):
+    """What the people of a group may read. Each side names the group in its own way."""
+
+    tenant: TenantName | None = None
+    """The only tenant whose exchanges the group may read, as it is named in records."""
+    all: bool = False
+    """True, instead of tenant: the group may read the exchanges of all tenants."""
+
+
+class Oidc(Section):
+    """Sign-in with an OpenID provider: the authorization code flow with PKCE. Each side has its own fields
+    for the groups, the client's secret and certificate authorities."""
+
+    issuer: Annotated[
+        str,
+        of_files(_issuer),
+        Kubernetes(
+            "the auditor fetches it from elsewhere",
+            {"maxLength": 512, "pattern": rf"^https://{AUTHORITY}{_PATH}$"},
+        ),
+    ]
+    """URL of the provider, exactly as `issuer` in its metadata. The metadata is fetched from
+    ISSUER/.well-known/openid-configuration."""
+    client_id: Annotated[
+        str,
+        AfterValidator(_client),
+        Kubernetes(_PATTERN, {"minLength": 1, "maxLength": 256, "pattern": r"^[!-~]+$"}),
+    ]
+    """Id of the client that you registered with the provider."""
+    redirect_uri: Annotated[
+        str,
+        of_files(_redirect),
+        Kubernetes(
+            _PATTERN,
+            {
+                "maxLength": 512,
+                "pattern": rf"^(https://{AUTHORITY}|http://(localhost|127\.0\.0\.1|\[::1\]){PORT}){_PATH}$",
+            },
+        ),
+    ]
+    """URL of the auditor as browsers see it, with /oidc/callback at its end, as it is registered with the
+    provider. http is only for loopback addresses, such as those of a port-forward."""
+    scope: Annotated[
+        str,
+        AfterValidator(_words),
+        Kubernetes(_PATTERN, {"minLength": 1, "maxLength": _LONGEST_SCOPE, "pattern": r"^[!-~]+( [!-~]+)*$"}),
+    ] = "openid profile email"
+    """Scopes that are requested from the provider."""
+    groups_claim: Claim = "groups"
+    """Claim of the ID token with the person's groups."""
+    name_claim: Claim = "preferred_username"
+    """Claim of the ID token with the name for the access log. Without the claim, `sub` is the name."""
+    session_seconds: Annotated[int, Field(ge=60, le=86_400)] = 28_800
+    """Seconds that a session lasts. A person who leaves a group can read until the session ends."""
