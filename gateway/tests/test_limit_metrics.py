@@ -11,6 +11,7 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from proofgate import limit_metrics
+from proofgate.limit_kinds import LIMIT_KINDS, LimitKind
 from proofgate.limit_metrics import LimitMetrics
 
 USED = {
@@ -43,7 +44,12 @@ def asked(document: Any) -> str:
     return asyncio.run(LimitMetrics(lambda _: json.dumps(document), 10).render())
 
 
-def test_every_limit_of_which_something_is_used_has_what_is_used_and_allowed_in_its_own_unit() -> None:
+def test_every_limit_of_which_something_is_used_has_what_is_used_and_allowed_in_its_own_unit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # A row of the table is all that a new kind needs.
+    new = LimitKind("a_kind_to_come", "a_kind_to_come", "a_kind_to_come_exceeded", "requests", "day")
+    monkeypatch.setattr(limit_metrics, "LIMIT_KINDS", (*LIMIT_KINDS, new))
     tenant = 'team/"a"'
     assert samples(asked(USED)) == {
         ("limit_used", tenant, "requestsPerMinute"): 3,

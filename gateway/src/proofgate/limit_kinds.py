@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
+from pydantic.alias_generators import to_camel
+
 from proofgate import _core
 
 
@@ -19,6 +21,11 @@ class LimitKind(NamedTuple):
     quantity: Literal["requests", "tokens", "concurrency", "money"]
     #: A minute slides; days and months are those of UTC; "now" is what is in flight.
     period: Literal["minute", "day", "month", "now"]
+
+    @property
+    def alias(self) -> str:
+        """The schema's field as files and manifests spell it."""
+        return to_camel(self.name)
 
     @property
     def is_money(self) -> bool:

@@ -1,8 +1,8 @@
 """How much of its limits each tenant has used, as Prometheus text.
 
-The core knows it as a document (`Worker.limit_use`). Every limit in that becomes two series, so a new kind of
-limit needs nothing here. Only tenants that have used something of a limit have series: those of the document,
-which has as many as are asked for, and the most used first.
+The core knows it as a document (`Worker.limit_use`). Every kind of limit (`LIMIT_KINDS`) in it becomes two
+series, so a new kind needs nothing here. Only tenants that have used something of a limit have series: those
+of the document, which has as many as are asked for, and the most used first.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from proofgate.daemon_thread import in_daemon_thread
+from proofgate.limit_kinds import LIMIT_KINDS
 
 #: The core waits while its files of limits are read or written; alerts about that very volume must not wait.
 PATIENCE_SECONDS = 0.5
@@ -69,13 +70,11 @@ def _families(prefix: str, whose: str, subjects: list[_Subject]) -> Iterator[str
 
 def _limits(document: dict[str, Any]) -> Iterator[tuple[str, float, float]]:
     """Every limit by its name in the manifest, with what is used and allowed; money in dollars."""
-    for key, found in document.items():
-        if not isinstance(found, dict) or not {"used", "limit"} <= found.keys():
-            continue
-        scale = _NANODOLLARS if key.startswith("nanodollars_") else 1
-        first, *others = key.removeprefix("nano").split("_")
-        name = first + "".join(word.title() for word in others)
-        yield name, found["used"] / scale, found["limit"] / scale
+    for kind in LIMIT_KINDS:
+        found = document.get(kind.field)
+        if found is not None:
+            scale = _NANODOLLARS if kind.is_money else 1
+            yield kind.alias, found["used"] / scale, found["limit"] / scale
 
 
 def _escaped(text: str) -> str:
