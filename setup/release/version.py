@@ -42,7 +42,7 @@ def source(version: str, root: Path = ROOT) -> Source:
     if version != found:
         raise ReleaseError(
             f"VERSION={version} is not the version of this checkout, which is {found}: check out the tag v{version}, "
-            f"or change the version in the files that setup/check-version reads"
+            f"or write the version into the file VERSION and run make generate"
         )
     commit = _git(root, "rev-parse", "HEAD")
     given = os.environ.get("SOURCE_DATE_EPOCH", "")

@@ -11,20 +11,35 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 READ = {
     "rust-core/Cargo.toml": '[workspace]\nmembers = []\n\n[workspace.package]\nversion = "1.2.3"\n',
-    "operator/pyproject.toml": '[project]\nname = "x"\nversion = "1.2.3"\ndependencies = ["proofgate-schema==1.2.3"]\n',
+    "operator/pyproject.toml": '[project]\nname = "x"\ndependencies = ["proofgate-schema==1.2.3"]\n',
     "gateway/pyproject.toml": '[project]\ndependencies = [\n    "proofgate-schema==1.2.3",  # ours\n]\n',
-    "schema/pyproject.toml": '[project]\nname = "x"\nversion = "1.2.3"\n',
     "schema/src/proofgate_schema/__init__.py": '__version__ = "1.2.3"\n',
     "operator/src/proofgate_operator/__init__.py": '__version__ = "1.2.3"\n',
-    "charts/proofgate-operator/Chart.yaml": "version: 1.2.3\nappVersion: 1.2.3\n",
+    "charts/proofgate-operator/Chart.yaml": "name: x\nversion: 1.2.3\nappVersion: 1.2.3\n",
 }
+#: A crate of this repository, and one of somebody else that happens to have the same version.
+LOCK = """[[package]]
+name = "proofgate-wire"
+version = "1.2.3"
+
+[[package]]
+name = "proofgate-fuzz"
+version = "0.0.0"
+
+[[package]]
+name = "other"
+version = "1.2.3"
+source = "registry+https://github.com/rust-lang/crates.io-index"
+"""
+LOCKS = ("rust-core/Cargo.lock", "rust-core/fuzz/Cargo.lock", "e2e/garden/Cargo.lock")
 
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
     (tmp_path / "setup").mkdir()
     shutil.copy(ROOT / "setup" / "check-version", tmp_path / "setup")
-    for name, text in READ.items():
+    crate = {"rust-core/crates/wire/Cargo.toml": "[package]\nversion.workspace = true\n", "VERSION": "1.2.3\n"}
+    for name, text in {**READ, **crate, **dict.fromkeys(LOCKS, LOCK)}.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
     return tmp_path
@@ -58,6 +73,26 @@ def test_a_file_without_a_version_is_named(checkout: Path, name: str) -> None:
     (checkout / name).write_text("nothing\n")
     refused = check(checkout)
     assert refused.returncode == 1 and name in refused.stderr
+
+
+def test_a_lock_file_of_another_version_is_named(checkout: Path) -> None:
+    (checkout / "rust-core/Cargo.lock").write_text(LOCK.replace("1.2.3", "1.2.4"))
+    refused = check(checkout)
+    assert refused.returncode == 1 and "rust-core/Cargo.lock says '1.2.4'" in refused.stderr
+
+
+def test_a_version_that_is_none_is_refused(checkout: Path) -> None:
+    (checkout / "VERSION").write_text("next\n")
+    assert (check(checkout).returncode, check(checkout, "--write").returncode) == (1, 1)
+
+
+def test_a_new_version_is_written_once_and_into_every_other_file_from_there(checkout: Path) -> None:
+    (checkout / "VERSION").write_text("2.0.0-rc.1\n")
+    assert check(checkout, "--write").stdout == check(checkout).stdout == "2.0.0-rc.1\n"
+    for name, text in READ.items():
+        assert (checkout / name).read_text() == text.replace("1.2.3", "2.0.0-rc.1")
+    for name in LOCKS:
+        assert (checkout / name).read_text() == LOCK.replace("1.2.3", "2.0.0-rc.1", 1)
 
 
 def test_this_checkout_has_one_version() -> None:
