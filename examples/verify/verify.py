@@ -2,15 +2,20 @@
 
 python verify.py RECEIPT.json --key 'NAME+HASH+KEY' [--request FILE] [--response FILE]
 python verify.py PROOF.tlog-proof --record RECORD.json --key 'NAME+HASH+KEY' [--body FILE]
+python verify.py EXPORT.tar.gz --key 'NAME+HASH+KEY' [--signer 'NAME+HASH+KEY']
 
 Prints what was proved. A second implementation of docs/reference/ledger-format.md, which shares no code with the first.
 """
 
 import argparse
 import base64
+import csv
 import hashlib
 import hmac
+import io
 import json
+import tarfile
+from collections import defaultdict
 from pathlib import Path
 
 P, L = 2**255 - 19, 2**252 + 27742317777372353535851937790883648493  # the field and the group's order (RFC 8032, 5.1)
@@ -125,26 +130,36 @@ def begun(origin: str) -> int:  # microseconds: the first 48 bits of the ULID
     return sum(digit << 5 * (9 - at) for at, digit in enumerate(digits)) * 1000 if len(ulid) == 26 else 0
 
 
+def head_of(note: str, line: dict[str, int | None]) -> tuple[str, int, bytes]:
+    """Log, size and root of a checkpoint that a key of the line signed in time."""
+    text, _, signatures = note.rpartition("\n\n")
+    origin, size, root = text.split("\n")
+    name = next(iter(line)).split("+")[0]
+    require(origin == name or origin.startswith(f"{name}/"), f"the checkpoint is of {origin}, not of a log of {name}")
+    ours = [until for vkey, until in line.items() if signs(origin, vkey, text, signatures)]
+    require(bool(ours), f"no key of the ledger signed the checkpoint of {origin}")
+    require(
+        any(until is None or begun(origin) <= until for until in ours), "the key was replaced before the log started"
+    )
+    return origin, int(size), decode(root)
+
+
+def require_in(record: bytes, index: int, path: list[str], size: int, root: bytes) -> None:
+    leaf = hashlib.sha256(b"\x00" + record).digest()
+    require(
+        root_of(leaf, index, size, list(map(decode, path))) == root,
+        "the record and its inclusion proof do not lead to the signed root",
+    )
+
+
 def check(record: bytes, proof: str, options: argparse.Namespace) -> str:
     head, note = proof.split("\n\n", 1)
     first, *lines = head.split("\n")
     require(first == "c2sp.org/tlog-proof@v1", "the proof is not a c2sp.org/tlog-proof@v1")
     extra = decode(lines.pop(0).removeprefix("extra ")) if lines[0].startswith("extra ") else b""
     index = int(lines.pop(0).removeprefix("index "))
-    text, _, signatures = note.rpartition("\n\n")
-    origin, size, root = text.split("\n")
-    name = next(iter(options.line)).split("+")[0]
-    require(origin == name or origin.startswith(f"{name}/"), f"the checkpoint is of {origin}, not of a log of {name}")
-    ours = [until for vkey, until in options.line.items() if signs(origin, vkey, text, signatures)]
-    require(bool(ours), f"no key of the ledger signed the checkpoint of {origin}")
-    require(
-        any(until is None or begun(origin) <= until for until in ours), "the key was replaced before the log started"
-    )
-    leaf = hashlib.sha256(b"\x00" + record).digest()
-    require(
-        root_of(leaf, index, int(size), list(map(decode, lines))) == decode(root),
-        "the record and its inclusion proof do not lead to the signed root",
-    )
+    origin, size, root = head_of(note, options.line)
+    require_in(record, index, lines, size, root)
     told = json.loads(record)
     require(told["seq"] == index, "the record names another index in the log")
     proved = f"verified: record {index} of {size} in {origin} is this {told['kind']} of {told.get('id')}"
@@ -161,23 +176,89 @@ def check(record: bytes, proof: str, options: argparse.Namespace) -> str:
     return proved
 
 
+def check_export(path: Path, options: argparse.Namespace) -> list[str]:  # docs/how-to/query-and-export.md
+    with tarfile.open(path) as tar:
+        opened = ((file.name, tar.extractfile(file)) for file in tar if file.isreg())
+        files = {name: content.read() for name, content in opened if content}
+    names = ("manifest.json", "exchanges.jsonl", "exchanges.csv")
+    require(all(name in files for name in names), f"this is not an export: it needs {', '.join(names)}")
+    manifest = json.loads(files["manifest.json"])
+    digests = {name: hashlib.sha256(files[name]).hexdigest() for name in names}
+    for name in names[1:]:
+        require(digests[name] == manifest["files"][name]["sha256"], f"{name} does not match the manifest")
+    proved = []
+    if options.signer:
+        text, _, signatures = files.get("manifest.note", b"").decode().rpartition("\n\n")
+        name = options.signer.split("+")[0]
+        require(
+            text == f"proofgate/v1/export\nsha256 {digests['manifest.json']}"
+            and signs(name, options.signer, text, signatures),
+            f"{name} did not sign this export",
+        )
+        proved = [f"verified: {name} made this export"]
+    line = line_of(options.key, options.known + manifest.get("key_successions", []))
+    heads = {head[0]: head for head in (head_of(log["checkpoint"], line) for log in manifest["logs"])}
+    entries = [json.loads(text) for text in files["exchanges.jsonl"].splitlines()]
+    numbers: dict[tuple[str, str], set[int]] = defaultdict(set)
+    open_ones = 0
+    for entry in entries:
+        told = [json.loads(record["record"]) for record in entry["records"]]
+        for one, record in zip(told, entry["records"], strict=True):
+            require(record["origin"] in heads, f"there is no checkpoint of {record['origin']}")
+            require_in(record["record"].encode(), record["index"], record["path"], *heads[record["origin"]][1:])
+            require(one["seq"] == record["index"], "a record names another index in the log")
+            require(one["id"] == entry["id"], f"a record of {one['id']} is among those of {entry['id']}")
+        ends = {one["kind"] for one in told} & {"completion", "aborted", "rejection"}
+        open_ones += not ends and not entry.get("neighbour")
+        if told[0].get("tenant_seq"):
+            of = numbers[told[0]["tenant"], entry["records"][0]["origin"]]
+            require(told[0]["tenant_seq"] not in of, f"{entry['id']} appears twice")
+            of.add(told[0]["tenant_seq"])
+    asked = [entry["id"] for entry in entries if not entry.get("neighbour")]
+    records = sum(len(entry["records"]) for entry in entries)
+    claimed = (manifest["exchanges"], manifest["records"])
+    require(claimed == (len(asked), records), f"the manifest claims {claimed[0]} exchanges with {claimed[1]} records")
+    rows = csv.DictReader(io.StringIO(files["exchanges.csv"].decode(), newline=""))
+    require([row["id"] for row in rows] == asked, "exchanges.csv lists other exchanges")
+    name = options.key.split("+")[0]
+    proved += [f"verified: {len(asked)} exchanges with {records} records are in the logs of {name}"]
+    proved += ["verified: exchanges.csv lists these exchanges; its other columns were not compared"]
+    if "tenant" in manifest["filter"] and manifest["filter"].keys() <= {"tenant", "since", "until"}:
+        for (tenant, origin), of in sorted(numbers.items()):
+            missing = sorted(set(range(min(of), max(of))) - of)
+            require(not missing, f"request {missing[:1]} of {tenant} in {origin} is missing")
+            proved += [f"verified: no request of {tenant} is missing in {origin} from number {min(of)} to {max(of)}"]
+    else:
+        proved += ["not shown: that no exchange is missing; only an export of one tenant shows that"]
+    proved += [] if options.signer else ["not shown: who made the export; give --signer"]
+    return proved + ([f"not shown: how {open_ones} exchanges ended"] if open_ones else [])
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("proof", type=Path, help="a .tlog-proof file, or without --record a receipt")
+    parser.add_argument("proof", type=Path, help="a .tlog-proof file; without --record, a receipt or an export")
     parser.add_argument(
         "--key",
         required=True,
         help="the ledger's verifying key, or a file with it and with any statements of key succession after it",
     )
+    parser.add_argument("--signer", help="of an export: the key that must have signed it, or a file with it")
     for name in ("record", "body", "request", "response"):
         parser.add_argument(f"--{name}", type=Path)
     options = parser.parse_args()
-    key = options.key if "+" in options.key else Path(options.key).read_text()
+    given = options.key if "+" in options.key else Path(options.key).read_text()
+    if options.signer and "+" not in options.signer:
+        options.signer = Path(options.signer).read_text().strip()
+    options.key, *known = f"{given.strip()}\n".split(f"\n{SUCCESSION}\n")
+    options.key = options.key.strip()
+    options.known = [f"{SUCCESSION}\n{statement.strip()}\n" for statement in known]
+    if not options.record and tarfile.is_tarfile(options.proof):
+        print(*check_export(options.proof, options), sep="\n")
+        return
     text = options.proof.read_text()
     one = [{"record": options.record.read_bytes().decode(), "proof": text}] if options.record else []
-    key, *known = f"{key.strip()}\n".split(f"\n{SUCCESSION}\n")
-    known = [f"{SUCCESSION}\n{statement.strip()}\n" for statement in known]
-    options.line = line_of(key.strip(), known + ([] if one else json.loads(text).get("key_successions", [])))
+    successions = [] if one else json.loads(text).get("key_successions", [])
+    options.line = line_of(options.key, options.known + successions)
     entries = one or json.loads(text)["records"]
     told = [json.loads(entry["record"]) for entry in entries]
     require(len({record.get("id") for record in told}) == 1, "the records belong to several exchanges")
