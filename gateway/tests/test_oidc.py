@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 from urllib.parse import parse_qs, urlsplit
 
@@ -26,7 +27,7 @@ from signing import AUDITOR, VKEY
 from proofgate import _core
 from proofgate.auditor.service import create_app
 from proofgate.auditor.watch import Watch
-from proofgate.index import oidc_settings
+from proofgate.index import oidc_settings, sessions
 from proofgate.index.access_log import AccessLog
 from proofgate.index.audited import Kept
 from proofgate.index.oidc import Oidc
@@ -262,6 +263,26 @@ def test_an_id_token_that_is_not_for_this_sign_in_is_refused(
     answer = signing.sign_in()
     assert (answer.status_code, code_of(answer)) == (403, "id_token_invalid")
     assert code_of(signing.exchanges()) == "not_a_reader"
+
+
+def test_a_browser_that_is_refused_is_sent_to_the_page_which_says_why(signing: Signing) -> None:
+    signing.client.headers["Accept"] = "text/html,application/xhtml+xml,*/*;q=0.8"
+    signing.provider.claims = {"groups": ["others"]}
+    answer = signing.sign_in()
+    assert (answer.status_code, answer.headers["location"]) == (303, "../#/not-signed-in/no_reader_group")
+    signing.provider.issuer = "https://other.example"
+    signing.oidc._metadata = None
+    answer = signing.client.get(f"{signing.url}/oidc/login")
+    assert answer.headers["location"] == "../#/not-signed-in/provider_unusable"
+
+
+def test_a_session_ends_after_its_time(signing: Signing, monkeypatch: pytest.MonkeyPatch) -> None:
+    signing.sign_in()
+    assert signing.exchanges().status_code == 200
+    later = time.time_ns() + (signing.oidc.settings.session_seconds + 1) * 1_000_000_000
+    monkeypatch.setattr(sessions, "time", SimpleNamespace(time_ns=lambda: later))
+    assert code_of(signing.exchanges()) == "not_a_reader"
+    assert signing.client.get(f"{signing.url}/v1/sign-in").json()["reader"] is None
 
 
 def test_an_id_token_by_another_key_or_by_the_clients_secret_is_refused(signing: Signing) -> None:

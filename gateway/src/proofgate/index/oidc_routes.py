@@ -48,21 +48,11 @@ class OidcPort:
         # These wait for the provider: in a thread of the pool.
         @app.get("/oidc/login")
         def login(request: Request) -> Response:
-            url, cookie = self._asked(request, self._oidc.begin)
-            answer = RedirectResponse(url, HTTPStatus.SEE_OTHER, _PRIVATE)
-            # The provider's answer is a navigation from its site.
-            self._set(answer, self._begun_cookie, cookie, SIGN_IN_SECONDS, "lax")
-            return answer
+            return _explained(request, lambda: self._login(request))
 
         @app.get("/oidc/callback")
         def callback(request: Request) -> Response:
-            asked, cookie = dict(request.query_params), request.cookies.get(self._begun_cookie, "")
-            reader = self._asked(request, lambda: self._oidc.end(asked, cookie))
-            answer = RedirectResponse(_PAGE, HTTPStatus.SEE_OTHER, _PRIVATE)
-            seconds = self._oidc.settings.session_seconds
-            self._set(answer, self._session_cookie, self.sessions.begin(reader), seconds, "strict")
-            self._set(answer, self._begun_cookie, "", 0, "lax")
-            return answer
+            return _explained(request, lambda: self._callback(request))
 
         @app.post("/oidc/logout")
         def logout(request: Request) -> Response:
@@ -72,6 +62,22 @@ class OidcPort:
             answer = JSONResponse({}, headers=_PRIVATE)
             self._set(answer, self._session_cookie, "", 0, "strict")
             return answer
+
+    def _login(self, request: Request) -> Response:
+        url, cookie = self._asked(request, self._oidc.begin)
+        answer = RedirectResponse(url, HTTPStatus.SEE_OTHER, _PRIVATE)
+        # The provider's answer is a navigation from its site.
+        self._set(answer, self._begun_cookie, cookie, SIGN_IN_SECONDS, "lax")
+        return answer
+
+    def _callback(self, request: Request) -> Response:
+        asked, cookie = dict(request.query_params), request.cookies.get(self._begun_cookie, "")
+        reader = self._asked(request, lambda: self._oidc.end(asked, cookie))
+        answer = RedirectResponse(_PAGE, HTTPStatus.SEE_OTHER, _PRIVATE)
+        seconds = self._oidc.settings.session_seconds
+        self._set(answer, self._session_cookie, self.sessions.begin(reader), seconds, "strict")
+        self._set(answer, self._begun_cookie, "", 0, "lax")
+        return answer
 
     def _asked(self, request: Request, ask: Callable[[], _Answer]) -> _Answer:
         if not self._places.acquire(blocking=False):
@@ -99,3 +105,16 @@ class OidcPort:
             httponly=True,
             samesite=same_site,
         )
+
+
+def _explained(request: Request, answer: Callable[[], Response]) -> Response:
+    """What `answer` returns. A browser that is refused is sent to the page, which says why in a sentence.
+
+    Raises Refusal for other clients.
+    """
+    try:
+        return answer()
+    except Refusal as refusal:
+        if "text/html" not in request.headers.get("accept", ""):
+            raise
+        return RedirectResponse(f"{_PAGE}#/not-signed-in/{refusal.code}", HTTPStatus.SEE_OTHER, _PRIVATE)

@@ -12,6 +12,7 @@ import * as keys from "./keys-view.js";
 import * as overview from "./overview.js";
 import * as receipt from "./receipt.js";
 import * as session from "./session.js";
+import { notSignedIn } from "./sign-in.js";
 import * as tenants from "./tenants.js";
 import * as tree from "./tree.js";
 
@@ -29,6 +30,7 @@ const VIEWS = {
   analysis: { title: "Analysis", view: analysis.view },
   witnesses: { title: "Witnesses", view: cosignatures.view },
   keys: { title: "Keys", view: keys.view },
+  "not-signed-in": { title: "Sign in", view: notSignedIn },
 };
 const main = document.getElementById("main");
 const alarms = document.getElementById("alarms");

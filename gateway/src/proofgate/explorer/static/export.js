@@ -1,7 +1,8 @@
 // Files of what the filters show: columns for a spreadsheet, or records with their proofs, signed.
 import { button, download, el } from "./dom.js";
 import { query } from "./filters.js";
-import { readFile } from "./reader.js";
+import { readFile, signedIn } from "./reader.js";
+import { again } from "./sign-in.js";
 import { failure } from "./steps.js";
 import { count } from "./words.js";
 
@@ -23,6 +24,7 @@ export function exports(filters) {
           : el("p", { class: "hint" }, `${count(exchanges)} exchanges. The auditor recorded that you exported them.${format === "bundle" ? " Check it with “proofgate verify-export”." : ""}`),
       );
     } catch (error) {
+      if (signedIn() === null) return again();
       said.replaceChildren(failure(error));
     }
   };

@@ -6,6 +6,7 @@ const NAME = "proofgate-explorer/reader";
 const COOKIE = { credentials: "same-origin" };
 const COOKIE_POST = { ...COOKIE, method: "POST" };
 let memory = null;
+let ended = null;
 
 /** Who is signed in: `{key, name, tenant}`, the key null for a cookie, the tenant null for a reader of all; null for nobody. */
 export function signedIn() {
@@ -60,19 +61,33 @@ export const endsSignIn = (code) => code === "not_a_reader" || code === "reader_
 export async function read(path) {
   const reader = signedIn();
   if (reader === null) throw new AuditorError("not_a_reader", "no reader is signed in");
+  return whileSignedIn(reader, () => json(path, reader.key));
+}
+
+async function whileSignedIn(reader, asked) {
   try {
-    return await json(path, reader.key);
+    return await asked();
   } catch (error) {
-    if (endsSignIn(error.code)) forget();
+    if (endsSignIn(error.code)) {
+      ended = reader.key === null ? "session" : "key";
+      forget();
+    }
     throw error;
   }
+}
+
+/** What has ended a sign-in since this was last asked: `"session"`, `"key"` or null. */
+export function lastEnded() {
+  const what = ended;
+  ended = null;
+  return what;
 }
 
 /** A file that the auditor makes for whoever is signed in: `{name, blob, exchanges, cutSince}`. */
 export async function readFile(path) {
   const reader = signedIn();
   if (reader === null) throw new AuditorError("not_a_reader", "no reader is signed in");
-  const answer = await request(path, reader.key);
+  const answer = await whileSignedIn(reader, () => request(path, reader.key));
   const name = /filename="([^"]+)"/.exec(answer.headers.get("content-disposition") ?? "")?.[1] ?? "export";
   return {
     name,

@@ -1,6 +1,6 @@
 // The form in which a reader signs in, and who is signed in.
 import { button, el, field } from "./dom.js";
-import { signIn, signInWays, signOut, signedIn } from "./reader.js";
+import { lastEnded, signIn, signInWays, signOut, signedIn } from "./reader.js";
 import { plural } from "./words.js";
 
 /** Shows the view again, with what has changed. */
@@ -16,6 +16,33 @@ const EXPLAINED = new Map([
   ],
   ["readers_unusable", "The file with the readers is invalid. The auditor's administrator has to fix it."],
 ]);
+const ENDED = {
+  session: "Your session has ended. Sign in again.",
+  key: "You were signed out: this key is no longer valid, or it has expired.",
+};
+const NOT_VALID = "The auditor does not accept the response of your organisation's sign-in. Ask the auditor's administrator to compare its settings with the provider's.";
+const NOT_SIGNED_IN = new Map([
+  ["no_reader_group", "Your account is in none of the groups that may read here. Ask the auditor's administrator for access, or sign in with another account."],
+  ["state_differs", "The response does not belong to the sign-in that this browser started. Sign in again."],
+  ["sign_in_expired", "The sign-in took too long. Sign in again."],
+  ["provider_refused", "Your organisation did not sign you in. Sign in again, or ask its administrator."],
+  ["issuer_differs", NOT_VALID],
+  ["id_token_invalid", NOT_VALID],
+  ["provider_unusable", "The auditor cannot use your organisation's sign-in now. Try again later, or ask the auditor's administrator."],
+  ["busy", "Too many sign-ins are in progress. Try again in a moment."],
+]);
+
+/** Why a sign-in with an OpenID provider failed, by the code of the refusal, and the form to try again. */
+export async function notSignedIn(code) {
+  const why = NOT_SIGNED_IN.get(code);
+  return [
+    el("h1", { tabindex: "-1" }, "You are not signed in"),
+    why ? el("p", { class: "verdict bad" }, `${why} `, el("code", {}, code)) : null,
+    ...form(await signInWays().catch(() => NO_OIDC), "", () => {
+      location.hash = "#/";
+    }),
+  ];
+}
 
 /**
  * A view for a reader: the form while nobody is signed in; else who is, and what `content` makes. `otherwise` stands in
@@ -24,11 +51,11 @@ const EXPLAINED = new Map([
 export async function forReader(title, intro, content, otherwise = null) {
   const head = [el("h1", { tabindex: "-1" }, title), el("p", {}, intro)];
   const ways = signedIn() === null ? await signInWays().catch(() => NO_OIDC) : NO_OIDC;
-  if (signedIn() === null) return [...head, ...(otherwise !== null && !ways.readers ? [otherwise] : form(ways))];
+  if (signedIn() === null) return [...head, ...(otherwise !== null && !ways.readers ? [otherwise] : form(ways, ENDED[lastEnded()]))];
   try {
     return [...head, bar(), ...(await content(signedIn()))];
   } catch (error) {
-    if (signedIn() === null) return [...head, ...form(await signInWays().catch(() => NO_OIDC), "You were signed out: this key is no longer valid, or it has expired.")];
+    if (signedIn() === null) return [...head, ...form(await signInWays().catch(() => NO_OIDC), ENDED[lastEnded()])];
     throw error;
   }
 }
@@ -55,7 +82,7 @@ function bar() {
   );
 }
 
-function form({ oidc }, told = "") {
+function form({ oidc }, told = "", done = again) {
   const input = el("input", { type: "password", autocomplete: "off", spellcheck: "false", required: true });
   const said = el("p", { class: "verdict bad", role: "status" }, told);
   const enter = async (event) => {
@@ -63,7 +90,7 @@ function form({ oidc }, told = "") {
     said.textContent = "";
     try {
       await signIn(input.value.trim());
-      again();
+      done();
     } catch (error) {
       said.textContent = EXPLAINED.get(error.code) ?? `${error.message} (${error.code})`;
       input.focus();
