@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
-import shutil
-import subprocess
-import tempfile
 from functools import cache
-from pathlib import Path
 
 from e2e.browser import Browser
+from e2e.node_packages import node_packages
 
-_PINNED = Path(__file__).parent / "axe"
 _RUN = """const done = arguments[arguments.length - 1];
 window.axe.run(document, { resultTypes: ['violations'] }).then((found) => done(found.violations.map((one) =>
     `${one.id}: ${one.nodes.map((node) => node.target.join(' ')).join('; ')}`)), (error) => done([String(error)]));"""
@@ -20,20 +14,8 @@ window.axe.run(document, { resultTypes: ['violations'] }).then((found) => done(f
 
 @cache
 def _axe() -> str:
-    """The text of the pinned version, which npm installs once into the project's cache."""
-    lock = _PINNED / "package-lock.json"
-    cache_folder = Path(os.environ.get("PROOFGATE_CACHE") or Path.home() / ".cache" / "proofgate")
-    folder = cache_folder / f"axe-{hashlib.sha256(lock.read_bytes()).hexdigest()[:16]}"
-    if not folder.exists():
-        cache_folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=cache_folder) as made:
-            for name in ("package.json", "package-lock.json"):
-                shutil.copy(_PINNED / name, made)
-            options = ["--ignore-scripts", "--no-audit", "--no-fund", "--silent"]
-            subprocess.run(["npm", "ci", *options], cwd=made, check=True)
-            Path(made).rename(folder)
-            Path(made).mkdir()
-    return (folder / "node_modules" / "axe-core" / "axe.min.js").read_text(encoding="utf-8")
+    """The text of the pinned version."""
+    return (node_packages("axe") / "axe-core" / "axe.min.js").read_text(encoding="utf-8")
 
 
 def violations(page: Browser) -> list[str]:

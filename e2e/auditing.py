@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import signal
 import subprocess
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -91,11 +92,12 @@ class Audit:
 
 
 @contextmanager
-def following(audit: Audit, *more: str) -> Iterator[tuple[Program, str]]:
-    """The auditor as a service, and its URL."""
+def following(audit: Audit, *more: str, environment: Mapping[str, str] | None = None) -> Iterator[tuple[Program, str]]:
+    """The auditor as a service, and its URL. `environment` is added to this process's own."""
     arguments = [*audit.arguments, "--listen", "127.0.0.1:0", "--beat", "0.2", *more]
+    variables = {**os.environ, **(environment or {})}
     program, ready = start_ready(
-        lambda: Program.start("auditor", audit.folder, arguments),
+        lambda: Program.start("auditor", audit.folder, arguments, env=variables),
         lambda program: program.wait_for_line(r"proofgate auditor: (http://\S+)"),
     )
     try:

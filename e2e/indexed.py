@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -114,8 +114,11 @@ def _witness(folder: Path, log_vkey: str) -> Iterator[str]:
 
 
 @contextmanager
-def indexed(folder: Path) -> Iterator[Indexed]:
-    """Exchanges of two tenants: plain ones, one with a second attempt, one that was redacted, one that was refused."""
+def indexed(folder: Path, *options: str, environment: Mapping[str, str] | None = None) -> Iterator[Indexed]:
+    """Exchanges of two tenants: plain ones, one with a second attempt, one that was redacted, one that was refused.
+
+    `options` and `environment` are more of the auditor's.
+    """
     with local_gateway(folder, settings=_SETTINGS) as gateway:
         secret, public = _core.generate_key(AUDITOR)
         (folder / "auditor-key").write_text(secret)
@@ -129,7 +132,7 @@ def indexed(folder: Path) -> Iterator[Indexed]:
             audit = Audit(folder, gateway.verifying_key)
             more = ["--new-aggregate", "--witness-policy", str(folder / "policy")]
             more += ["--index", str(folder / "index"), "--readers", str(folder / "readers")]
-            with following(audit, *more) as (_, url):
+            with following(audit, *more, *options, environment=environment) as (_, url):
                 ask(gateway, 2)
                 ids = {
                     "plain": say(gateway, "hi", **{"session-id": SAID["session"], "thread-id": SAID["agent"]}),
