@@ -29,7 +29,7 @@ def auditor(home: Path) -> Iterator[tuple[Pinned, str]]:
     (home / "audit-key").write_text(secret)
     address = f"127.0.0.1:{free_port()}"
     place = home / "proofgate"
-    command = [sys.executable, "-m", "proofgate", "auditor", "--new-aggregate", "--listen", address]
+    command = [sys.executable, "-m", "proofgate", "audit", "run", "--new-aggregate", "--listen", address]
     command += ["--ledger", str(place / "ledger"), "--ledger-key", str(place / "verifying-key")]
     command += ["--state", str(home / "audit-state"), "--signing-key", str(home / "audit-key"), "--scrub", "0"]
     with pinned(LOAD_CORE, command, home / "auditor.log", port=int(address.split(":")[1])) as process:

@@ -4,8 +4,8 @@
     python -m bench.index --exchanges 2000000       prints, and writes nothing
 
 The ledger is made and indexed day by day, each day a log of its own of a million exchanges, and a day's log is removed
-once it is indexed: few disks would hold all of it. Making it is no part of the figures. `proofgate index` runs once
-for each day, as it would beside a worker. Questions are asked of the whole index, each in a process of its own that has
+once it is indexed: few disks would hold all of it. Making it is no part of the figures. `proofgate audit index` runs
+once for each day, as it would beside a worker. Questions are asked of the whole index, each in a process of its own that has
 nothing open, over other tenants, ids and days each time; the system's page cache is as it comes.
 """
 
@@ -77,7 +77,18 @@ def make(folder: Path, days: int) -> Json:
     for day in range(days):
         place = ["--exchanges", A_DAY, "--from", day, "--shard", day]
         subprocess.run([maker, "make", ledger, *map(str, place)], check=True)
-        command = [sys.executable, "-m", "proofgate", "index", "--ledger", ledger, "--index", index, "--same-volume"]
+        command = [
+            sys.executable,
+            "-m",
+            "proofgate",
+            "audit",
+            "index",
+            "--ledger",
+            ledger,
+            "--index",
+            index,
+            "--same-volume",
+        ]
         command += ["--ledger-key", ledger.with_suffix(".key")]
         begun = time.monotonic()
         process = subprocess.Popen([str(part) for part in command], stdout=subprocess.DEVNULL)
@@ -85,7 +96,7 @@ def make(folder: Path, days: int) -> Json:
         process.returncode = os.waitstatus_to_exitcode(status)
         seconds += time.monotonic() - begun
         if process.returncode:
-            raise SystemExit(f"proofgate index ended with {process.returncode}")
+            raise SystemExit(f"proofgate audit index ended with {process.returncode}")
         cpu, memory = cpu + used.ru_utime + used.ru_stime, max(memory, used.ru_maxrss / 1024)
         shutil.rmtree(ledger / str(day))
         print(f"{day + 1} of {days} days, {seconds:.0f} s", file=sys.stderr, flush=True)

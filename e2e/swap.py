@@ -103,7 +103,16 @@ def main() -> int:
         print(f"recorded with exchange {record['exchange']}, record {record['seq']} of {record['log']}")
         assert gateway.worker is not None
         gateway.worker.stop()
-        command = [sys.executable, "-m", "proofgate", "fsck", str(gateway.ledger), "--key", gateway.verifying_key]
+        command = [
+            sys.executable,
+            "-m",
+            "proofgate",
+            "ledger",
+            "fsck",
+            str(gateway.ledger),
+            "--key",
+            gateway.verifying_key,
+        ]
         is_valid = subprocess.run(command, stdout=subprocess.DEVNULL, timeout=PATIENCE, check=False).returncode == 0
         print("the ledger verifies" if is_valid else "the ledger does not verify")
         return 0 if is_valid and not sum(before.values()) and "entropy" in record["findings"] else 1

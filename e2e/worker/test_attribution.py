@@ -33,7 +33,7 @@ def found(index: Path, *more: str) -> list[dict[str, Any]]:
 
 
 def pseudonym() -> str:
-    command = [sys.executable, "-m", "proofgate", "end-user", "--tenant", "acme"]
+    command = [sys.executable, "-m", "proofgate", "audit", "end-user", "--tenant", "acme"]
     return subprocess.run(command, input=USER, capture_output=True, text=True, check=True).stdout.strip()
 
 

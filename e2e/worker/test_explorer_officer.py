@@ -115,7 +115,7 @@ def test_what_the_filter_shows_is_saved_as_columns_and_as_a_bundle_that_verifies
     rows = list(csv.DictReader(table.read_text().splitlines()))
     assert {row["tenant"] for row in rows} == {"globex"}
     page.press_button("Download signed bundle")
-    page.wait_for("proofgate verify-export")
+    page.wait_for("proofgate audit verify-export")
     page.wait(lambda: list(page.downloads.glob("*.tar.gz")), "the bundle")
     [bundle] = page.downloads.glob("*.tar.gz")
     checked = proofgate("verify-export", bundle, "--key", ledger.gateway.verifying_key)

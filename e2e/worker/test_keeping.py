@@ -29,7 +29,7 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "verify" / "verify.py"
 
 
 YEAR = 366 * 86_400_000_000
-#: `proofgate retention` when everything is a year old; the process is gone after the step that is named.
+#: `proofgate ledger retention` when everything is a year old; the process is gone after the step that is named.
 KILLED_IN_A_YEAR = f"""
 import os, sys, time
 from proofgate.keeping import arguments, retention_job

@@ -1,4 +1,4 @@
-"""What exchanges cost: in records, in metrics, and as `proofgate prices` lists it."""
+"""What exchanges cost: in records, in metrics, and as `proofgate gateway prices` lists it."""
 
 from __future__ import annotations
 

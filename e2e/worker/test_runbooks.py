@@ -56,7 +56,7 @@ def test_every_command_of_proofgate_exists_with_its_options() -> None:
     assert commands
     for line in commands:
         arguments = shlex.split(line.removeprefix("kubectl "))[1:]
-        parsed = cli._parser().parse_args(arguments)
+        parsed = cli.parse(arguments)
         assert isinstance(parsed, argparse.Namespace)
 
 

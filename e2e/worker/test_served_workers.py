@@ -124,6 +124,6 @@ def test_one_look_names_a_worker_that_does_not_answer_and_judges_the_others(fold
 
 def test_the_token_of_the_command_is_the_one_that_the_operator_makes(tmp_path: Path) -> None:
     (tmp_path / "admin-token").write_text("local-admin-token-0123456789abcdef\n")
-    command = [sys.executable, "-m", "proofgate", "auditor-token", str(tmp_path / "admin-token")]
+    command = [sys.executable, "-m", "proofgate", "keys", "auditor-token", str(tmp_path / "admin-token")]
     made = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=True).stdout
     assert made == gateway_secrets.auditor_token("local-admin-token-0123456789abcdef") + "\n"

@@ -56,7 +56,7 @@ def audit_of(ledger: tuple[Path, str], folder: Path) -> tuple[Audit, str]:
 
 
 class Ours:
-    """`proofgate witness` for one log."""
+    """`proofgate audit witness` for one log."""
 
     def __init__(self, folder: Path, log_vkey: str) -> None:
         folder.mkdir()

@@ -54,7 +54,7 @@ def check_chain(chain: list[Entry]) -> str:
 
 
 def fsck(ledger: Path, key: Path, *more: str) -> str:
-    """What `proofgate fsck` says: its verdict, and the first finding."""
+    """What `proofgate ledger fsck` says: its verdict, and the first finding."""
     command = [*PROOFGATE, "fsck", str(ledger), "--key", str(key), "--json", *more]
     report = json.loads(subprocess.run(command, capture_output=True, text=True).stdout)
     findings = [one for log in report["incarnations"] for one in log["findings"]]

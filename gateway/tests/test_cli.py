@@ -7,10 +7,10 @@ import hashlib
 import io
 import json
 import os
+import re
 import stat
 import subprocess
 import sys
-from argparse import _SubParsersAction
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -25,16 +25,12 @@ from written_log import records_of
 
 from proofgate import _core, evidence
 from proofgate.admin import create_app
-from proofgate.cli import _parser, main
+from proofgate.cli import main, parsers
+from proofgate.cli.catalogue import BY_PATH, COMMANDS, FORMER, GROUPS
 from proofgate.config import load
 
 __all__ = ["recorded", "recorded_once"]
 TOKEN = "0123456789abcdef-admin"
-COMMANDS = (
-    *("quickstart", "status", "serve", "validate", "schema", "policy", "mock-upstream"),
-    *("receipt", "statement", "prove", "verify", "reveal", "consistency", "fsck", "export-leaves"),
-    *("hold", "prune", "erase", "auditor", "keygen", "keys", "hash-key", "end-user"),
-)
 
 JWT = """
 jwt:
@@ -81,24 +77,98 @@ def verify(directory: Path, *, record: str | None = None, key: str = VKEY) -> in
     return main(["verify", str(proof), "--record", str(path), "--key", key])
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", BY_PATH)
 def test_every_command_explains_itself(command: str, capsys: Capture) -> None:
-    assert usage_error(command, "--help") == 0
+    assert usage_error(*command.split(), "--help") == 0
     assert f"usage: proofgate {command}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("former", FORMER)
+def test_the_name_of_before_the_groups_is_the_same_command(former: str, capsys: Capture) -> None:
+    assert usage_error(former, "--help") == 0
+    given = capsys.readouterr()
+    assert given.out.startswith(f"usage: proofgate {FORMER[former].path}")
+    # A file or a pipe has no line about it.
+    assert given.err == ""
+
+
+def test_a_terminal_gets_the_new_name_of_a_command(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    assert usage_error("fsck", "--help") == 0
+    told = "proofgate: fsck is now ledger fsck; the old name works until the next version\n"
+    assert capsys.readouterr().err == told
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_a_group_lists_its_commands(group: str, capsys: Capture) -> None:
+    assert usage_error(group, "--help") == 0
+    text = capsys.readouterr().out
+    own = [command for command in COMMANDS if command.group == group]
+    assert all(command.name in text and command.summary.split()[0] in text for command in own)
+    # Without a command it is wrong usage.
+    assert usage_error(group) == 2
+    assert capsys.readouterr().err == text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ("fskc ledger", "no command fskc: did you mean ledger fsck?"),
+        ("ledger fskc", "no command ledger fskc: did you mean ledger fsck?"),
+        ("ledger exchanges", "no command ledger exchanges: did you mean audit exchanges?"),
+        ("hash-keys", "no command hash-keys: did you mean keys hash?"),
+        ("ledgr fsck", "no command ledgr: did you mean ledger COMMAND?"),
+        ("nothing", "no command nothing: proofgate --help lists the commands"),
+        ("--verison", "no option --verison: did you mean --version?"),
+        ("serve --conf gateway.yaml", "no option --conf: did you mean --config?"),
+        ("ledger hold lst --state x", "no command lst: did you mean list?"),
+        ("ledger hold list --stat x", "no option --stat: did you mean --state?"),
+        ("policy check a.yaml --text hi --direction sideways", "choose from request, response"),
+        ("policy check a.yaml --text hi --scope Asistant", "did you mean Assistant?"),
+        ("validate a.yaml b.yaml", "unexpected argument b.yaml"),
+    ],
+)
+def test_a_slip_is_answered_with_what_was_meant(arguments: str, told: str, capsys: Capture) -> None:
+    assert usage_error(*arguments.split()) == 2
+    printed = capsys.readouterr()
+    assert told in printed.err.splitlines()[0]
+    assert len(printed.err.splitlines()) <= 2
+    assert printed.out == ""
+
+
+def test_help_is_a_word_as_well(capsys: Capture) -> None:
+    assert usage_error("help", "ledger", "fsck") == 0
+    assert capsys.readouterr().out.startswith("usage: proofgate ledger fsck")
+
+
+@pytest.mark.parametrize("arguments", ["--version", "--help", "ledger --help", "nothing"])
+def test_what_runs_no_command_loads_neither_core_nor_schema(arguments: str) -> None:
+    program = (
+        "import sys\n"
+        "from proofgate.cli import main\n"
+        "try: main(sys.argv[1:])\n"
+        "except SystemExit: pass\n"
+        "print(sorted({'proofgate._core', 'proofgate_schema', 'pydantic', 'yaml'} & sys.modules.keys()))"
+    )
+    command = [sys.executable, "-c", program, *arguments.split()]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1] / "src")}
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    assert done.stdout.splitlines()[-1] == "[]"
 
 
 def test_the_help_lists_every_command_and_the_exit_codes(capsys: Capture) -> None:
     assert usage_error("--help") == 0
     text = capsys.readouterr().out
-    assert all(command in text for command in COMMANDS)
+    assert all(name in text for command in COMMANDS for name in command.path.split())
+    assert not any(re.search(rf"(?<![\w-]){former}(?![\w-])", text) for former in ("keygen", "mirror-fetch"))
     assert "exit codes:" in text
 
 
 def test_the_reference_has_every_option_of_the_commands_that_it_lists() -> None:
     page = (Path(__file__).parents[2] / "docs" / "reference" / "command-line.md").read_text()
     rows = [line for line in page.splitlines() if line.startswith("| `proofgate ")]
-    [commands] = [action.choices for action in _parser()._actions if isinstance(action, _SubParsersAction)]
-    told_by_help_alone = {"mock-upstream", "haproxy-sidecar", "policy"}
+    commands = parsers()
+    told_by_help_alone = {"gateway mock-upstream", "gateway haproxy-sidecar", "policy check"}
     for name in set(commands) - told_by_help_alone:
         listed = " ".join(row for row in rows if row.startswith(f"| `proofgate {name}"))
         assert listed, name

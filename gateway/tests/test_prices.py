@@ -1,4 +1,4 @@
-"""Prices: what a configuration may say of them, and what `proofgate prices` lists."""
+"""Prices: what a configuration may say of them, and what `proofgate gateway prices` lists."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`proofgate schema`: what an editor completes and checks a configuration file with."""
+"""`proofgate gateway schema`: what an editor completes and checks a configuration file with."""
 
 from __future__ import annotations
 

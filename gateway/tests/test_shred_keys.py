@@ -338,7 +338,7 @@ def test_where_keys_lie_in_a_secret_the_command_that_removes_them_is_printed(
     assert main([*shred, "--key", key_id(1), "--secret", "team/llm-shred-keys", "--yes"]) == 1
     assert capsys.readouterr().out.splitlines()[-1] == (
         "  kubectl -n team get secret llm-shred-keys -o json"
-        f" | proofgate shred-keys drop - acme --key {key_id(1)} | kubectl -n team replace -f -"
+        f" | proofgate ledger shred-keys drop - acme --key {key_id(1)} | kubectl -n team replace -f -"
     )
 
 

@@ -95,7 +95,7 @@ def reconcile_with(cluster: FakeCluster, asked: Asked) -> Outcome:
 
 
 class Process:
-    """The auditor as its pod runs it: it has a state, and starts by the rule of `proofgate auditor
+    """The auditor as its pod runs it: it has a state, and starts by the rule of `proofgate audit run
     --held`."""
 
     def __init__(self) -> None:

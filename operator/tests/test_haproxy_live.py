@@ -1,4 +1,4 @@
-"""What a running HAProxy takes from its sidecar, the worker's `proofgate haproxy-sidecar`."""
+"""What a running HAProxy takes from its sidecar, the worker's `proofgate gateway haproxy-sidecar`."""
 
 import os
 import shutil

@@ -100,7 +100,7 @@ def test_the_readers_that_can_be_used_are_mounted_and_a_change_of_them_replaces_
     [
         (None, "SecretMissing", "does not exist"),
         ("[]", "ReadersInvalid", "is not a JSON object of readers"),
-        (json.dumps({"reader-key-in-clear": {"name": "a", "all": True}}), "ReadersInvalid", "hash-key"),
+        (json.dumps({"reader-key-in-clear": {"name": "a", "all": True}}), "ReadersInvalid", "keys hash"),
     ],
 )
 def test_readers_that_cannot_be_used_are_not_rolled_out_and_those_before_stay(

@@ -13,6 +13,7 @@ READ = {
     "rust-core/Cargo.toml": '[workspace]\nmembers = []\n\n[workspace.package]\nversion = "1.2.3"\n',
     "operator/pyproject.toml": '[project]\nname = "x"\ndependencies = ["proofgate-schema==1.2.3"]\n',
     "gateway/pyproject.toml": '[project]\ndependencies = [\n    "proofgate-schema==1.2.3",  # ours\n]\n',
+    "gateway/src/proofgate/__init__.py": '__version__ = "1.2.3"\n',
     "schema/src/proofgate_schema/__init__.py": '__version__ = "1.2.3"\n',
     "operator/src/proofgate_operator/__init__.py": '__version__ = "1.2.3"\n',
     "charts/proofgate-operator/Chart.yaml": "name: x\nversion: 1.2.3\nappVersion: 1.2.3\n",

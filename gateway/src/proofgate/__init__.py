@@ -3,6 +3,6 @@
 Traffic never passes through this package: data plane and ledger are Rust threads in `proofgate._core`.
 """
 
-from proofgate._core import __version__
-
 __all__ = ["__version__"]
+#: That of the core, which `proofgate --version` does not load.
+__version__ = "0.1.0"

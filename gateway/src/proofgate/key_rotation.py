@@ -17,18 +17,13 @@ ROLLING_KEY_FILE = "signing-key-with-former"
 _DAY_US = 86_400_000_000
 
 
-def add(command: Callable[..., argparse.ArgumentParser]) -> None:
-    """Adds `keys` with `rotate` and `show`."""
-    keys = command("keys", _nothing, "rotate a key, or show the succession of keys")
-    actions = keys.add_subparsers(title="actions", metavar="ACTION", required=True)
-    rotate = actions.add_parser(
-        "rotate",
-        help="rotate the key of a ledger, an auditor or a retention job",
-        description="Creates the new key, and a statement of succession that both keys sign. Writes\n"
-        "signing-key-with-former and signing-key (mode 0600), verifying-key and key-successions.\n"
+def add_rotate(command: Callable[..., argparse.ArgumentParser]) -> None:
+    """Adds the command `rotate`; `command` makes one."""
+    rotate = command(
+        _rotate,
+        "Creates the new key, and a statement of succession that both keys sign. Writes "
+        "signing-key-with-former and signing-key (mode 0600), verifying-key and key-successions. "
         "Never overwrites a file. Key files also contain the statements. No secret is printed.",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
     )
     rotate.add_argument("old", type=Path, metavar="SIGNING_KEY", help="the old key")
     rotate.add_argument("--to", type=Path, metavar="SIGNING_KEY", help="the new key (default: create one)")
@@ -40,20 +35,14 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         help="how long the old key may still start logs, remove and erase (default: 7; 0: no longer)",
     )
     rotate.add_argument("--out", type=Path, required=True, metavar="DIR", help="the output directory")
-    rotate.set_defaults(command=_rotate)
-    show = actions.add_parser(
-        "show",
-        help="list the keys of a succession, oldest first, and until when each may start logs",
-        allow_abbrev=False,
-    )
+
+
+def add_show(command: Callable[..., argparse.ArgumentParser]) -> None:
+    """Adds the command `show`; `command` makes one."""
+    show = command(_show)
     show.add_argument(
         "file", type=Path, metavar="FILE", help="the file with a signing key or a verifying key"
     )
-    show.set_defaults(command=_show)
-
-
-def _nothing(_: argparse.Namespace) -> int:
-    return EXIT_USAGE
 
 
 def _days(text: str) -> int:
@@ -154,7 +143,7 @@ def _name(path: Path, text: str) -> str:
         return _core.verifying_key(text).split("+")[0]
     except ValueError:
         # The core's message may describe the key.
-        raise KeyFileError(f"{path} holds no signing key: make one with proofgate keygen") from None
+        raise KeyFileError(f"{path} holds no signing key: create one with proofgate keys generate") from None
 
 
 def _first_line(text: str) -> str:

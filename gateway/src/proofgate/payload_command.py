@@ -17,9 +17,7 @@ from proofgate.terminal import show_bytes
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     """Adds the command; `command` makes one."""
     parser = command(
-        "payload",
         show,
-        "show the stored bodies of an exchange",
         "Verifies the records first. A body that cannot be decrypted, or does not match the "
         "commitment in its record, is not shown.",
     )

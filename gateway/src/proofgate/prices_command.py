@@ -1,4 +1,4 @@
-"""`proofgate prices`: what each model of a configuration costs."""
+"""`proofgate gateway prices`: what each model of a configuration costs."""
 
 from __future__ import annotations
 

@@ -133,10 +133,10 @@ Fetch the receipt with the tenant's API key, and verify it (ID is the x-request-
   {command} verify {inside["receipt.json"]} --key {inside[VERIFYING_KEY_FILE]}
 
 As the administrator, prove the exchange, and check the whole ledger:
-  {command} prove ID --admin {admin} --token-file {inside[ADMIN_TOKEN]} --out {evidence}
+  {command} ledger prove ID --admin {admin} --token-file {inside[ADMIN_TOKEN]} --out {evidence}
   {command} verify {evidence}/ID.completion.tlog-proof --record {evidence}/ID.completion.json \\
     --key {inside[VERIFYING_KEY_FILE]}
-  {command} fsck {inside[LEDGER]} --key {inside[VERIFYING_KEY_FILE]}
+  {command} ledger fsck {inside[LEDGER]} --key {inside[VERIFYING_KEY_FILE]}
 
 Show the status:
   {command} status --admin {admin}"""
@@ -178,7 +178,7 @@ models:
 tenants:
   - name: acme
     # SHA-256 of the key in {TENANT_KEY}, which no worker reads. Another key: openssl rand -hex 24, and
-    # `proofgate hash-key` for its hash.
+    # `proofgate keys hash` for its hash.
     keyHashes: [{key_hash}]
     #limits: {{requestsPerMinute: 60, tokensPerDay: 1000000, concurrency: 8}}
 # The rules for prompts and responses; `proofgate policy rules {CONFIGURATION}` lists them. Attacks are

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from proofgate import quickstart
+from proofgate.argument_types import address
 from proofgate.exit_codes import EXIT_OK, EXIT_USAGE, fail
 from proofgate.keys import KeyFileError, one_key
 from proofgate.quickstart import OPENAI, Setup
@@ -17,12 +18,10 @@ from proofgate.quickstart import OPENAI, Setup
 PROVIDER_KEY_VARIABLE = "OPENAI_API_KEY"
 
 
-def add(command: Callable[..., argparse.ArgumentParser], address: Callable[[str], str]) -> None:
-    """Adds the command; `command` makes one, `address` reads an address."""
+def add(command: Callable[..., argparse.ArgumentParser]) -> None:
+    """Adds the command; `command` makes one."""
     parser = command(
-        "quickstart",
         run,
-        "create a folder with everything that a worker without Kubernetes needs",
         "The folder contains a commented configuration, a ledger, its signing key, a tenant's "
         "API key, and the provider's API key, which is read from the environment. Prints the "
         "commands that start the worker, send a request, and verify its records.",

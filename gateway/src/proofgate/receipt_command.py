@@ -17,9 +17,7 @@ from proofgate.receipts.bundle import verify
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     """Adds the command; `command` makes one."""
     parser = command(
-        "receipt",
         run,
-        "fetch the receipt of your own exchange from a gateway",
         "A receipt has the records of the exchange and their signed proofs. Uses the traffic "
         "port and the API key of the exchange's tenant. Waits until a checkpoint covers the "
         "exchange.",

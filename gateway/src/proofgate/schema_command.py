@@ -1,4 +1,4 @@
-"""`proofgate schema`: the JSON schema of a configuration file, for editors."""
+"""`proofgate gateway schema`: the JSON schema of a configuration file, for editors."""
 
 from __future__ import annotations
 
@@ -16,9 +16,7 @@ DRAFT = "https://json-schema.org/draft/2020-12/schema"
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     """Adds the command."""
     command(
-        "schema",
         show,
-        "print the JSON schema of a configuration file",
         "Editors with a YAML language server complete and check the file\nwith it. `validate` checks more: "
         "files, references and what needs two fields.",
     )

@@ -15,9 +15,7 @@ from proofgate.exit_codes import EXIT_FAILED, EXIT_OK, EXIT_USAGE, fail
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     """Adds the command; `command` makes one."""
     parser = command(
-        "status",
         run,
-        "show the status of gateways: workers, tenants, logs and conditions",
         "Queries the cluster of kubectl's current context, or with --admin one worker. With "
         "--token-file it also shows how much of its limits each tenant has used. Exit code 0: "
         "everything is ready, 1: something is not ready, 2: nothing could be queried.",

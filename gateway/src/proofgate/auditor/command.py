@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from proofgate import _core, logs
+from proofgate.argument_types import address
 from proofgate.auditor import workers
 from proofgate.auditor.served import ROOT, ServedLedger
 from proofgate.evidence import VERDICTS, read_verifying_key
@@ -26,12 +27,10 @@ _SCRUB_MIB = 8
 _ALL = (1 << 64) - 1
 
 
-def add(command: Callable[..., argparse.ArgumentParser], address: Callable[[str], str]) -> None:
-    """Adds the command; `command` makes one, `address` reads an address."""
+def add(command: Callable[..., argparse.ArgumentParser]) -> None:
+    """Adds the command; `command` makes one."""
     parser = command(
-        "auditor",
         run,
-        "audit a ledger continuously, and keep a signed log of its tree heads",
         "Verifies each checkpoint when a worker signs it, verifies older records again and "
         "again, and reports contradictions as findings. With --once it checks once and returns "
         "the exit code of fsck: 0, 10, 30 or 40.",
@@ -53,7 +52,7 @@ def add(command: Callable[..., argparse.ArgumentParser], address: Callable[[str]
         type=Path,
         required=True,
         metavar="FILE",
-        help="the auditor's signing key, created by keygen",
+        help="the auditor's signing key, created by `keys generate`",
     )
     parser.add_argument(
         "--ledger-key", required=True, metavar="VKEY", help="the ledger's verifying key, or a file with it"

@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser, source: argparse._MutuallyExc
         "--worker-token",
         type=Path,
         metavar="FILE",
-        help="the token for the workers, as printed by `proofgate auditor-token`",
+        help="the token for the workers, as printed by `proofgate keys auditor-token`",
     )
 
 

@@ -14,7 +14,7 @@ class Key(Section):
     """An API key, identified by its SHA-256."""
 
     hash: str
-    """SHA-256 of the key: 64 lower-case hexadecimal digits, as `proofgate hash-key` prints them."""
+    """SHA-256 of the key: 64 lower-case hexadecimal digits, as `proofgate keys hash` prints them."""
     expires_at: Instant | None = None
     """Time at which the key expires, RFC 3339. Absent: it never expires."""
 

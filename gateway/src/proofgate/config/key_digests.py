@@ -63,7 +63,7 @@ def _keys_of(
         elif _HASH.fullmatch(text):
             yield path, KeyDigest(text, expires_at)
         else:
-            findings.report("config_bad_hash", path, f"{_NOT_A_HASH}: make one with proofgate hash-key")
+            findings.report("config_bad_hash", path, f"{_NOT_A_HASH}: make one with proofgate keys hash")
     if tenant.key_hashes_file is not None:
         path = (*where, "keyHashesFile")
         known = len(findings.problems)

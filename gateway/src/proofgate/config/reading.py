@@ -102,7 +102,7 @@ def _verifying_key(signing_key: str, settings: Settings, findings: Findings) -> 
         verifying_key = _core.verifying_key(signing_key)
     except ValueError:
         # The core's message may describe the key: only its meaning is repeated.
-        message = f"{ledger.signing_key_file} holds no signing key: make one with proofgate keygen"
+        message = f"{ledger.signing_key_file} holds no signing key: make one with proofgate keys generate"
         findings.report("config_bad_signing_key", path, message)
         return ""
     named = verifying_key.split("+")[0]

@@ -64,7 +64,7 @@ class Ledger(proofgate_schema.ledger.Ledger):
     """An existing directory for the ledger. The worker never creates it, so that a volume that is not mounted
     is noticed."""
     signing_key_file: FilePath
-    """File with the signing key, as `proofgate keygen` and `proofgate keys rotate` write it."""
+    """File with the signing key, as `proofgate keys generate` and `proofgate keys rotate` write it."""
     segment_bytes: Annotated[int, Field(ge=1 << 20, le=1 << 30)] = 32 << 20
     """Bytes of one file of the log, 1 MiB to 1 GiB. The next file is created in advance."""
     held_checkpoints: HeldCheckpoints | None = None
@@ -190,7 +190,7 @@ class Settings(Section):
     prices: Listed[Price] = ()
     default_prices: bool = False
     """Whether the gateway's built-in prices apply if `prices` contains no match. They are dated, and as old
-    as the gateway: `proofgate prices` lists the prices in use."""
+    as the gateway: `proofgate gateway prices` lists the prices in use."""
     plans: Listed[Plan] = ()
     tenants: Listed[Tenant] = ()
     tenant_shards: TenantShards | None = None

@@ -32,7 +32,7 @@ def shred_keys(
         keys = _core.shred_keys(str(directory))
     except _core.LedgerError as error:
         # It names the file and repeats nothing of it.
-        findings.report("config_bad_shred_keys", path, f"{error}: make keys with proofgate shred-keys")
+        findings.report("config_bad_shred_keys", path, f"{error}: make keys with proofgate ledger shred-keys")
         return {}
     for position, tenant in enumerate(settings.tenants):
         if tenant.name not in keys:

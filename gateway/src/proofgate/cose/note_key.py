@@ -45,7 +45,9 @@ class NoteKey:
                 return cls(vkey, _socket=line.split(" ", 2)[2])
             seed = base64.b64decode(line.split("+", 4)[4])[1:]
         except (ValueError, IndexError):
-            raise EvidenceError(f"{path} contains no signing key: create one with proofgate keygen") from None
+            raise EvidenceError(
+                f"{path} contains no signing key: create one with proofgate keys generate"
+            ) from None
         return cls(vkey, _seed=seed)
 
     @property

@@ -19,9 +19,7 @@ _NOTE = "text/plain;charset=utf-8"
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     """Adds the command; `command` makes one."""
     parser = command(
-        "statement",
         run,
-        "sign a verified checkpoint as a SCITT signed statement",
         "Writes a COSE_Sign1 message (RFC 9943) with the checkpoint as its payload, for a "
         "transparency service or any tool that reads COSE. The checkpoint is verified first. "
         "The message has your signature; the ledger's own stays in the payload.",

@@ -34,9 +34,7 @@ class _DivergedError(Exception):
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     """Adds the command; `command` makes one."""
     parser = command(
-        "access-log",
         run,
-        "check the log of reads against the auditor's signed tree heads",
         "Exit code 0: unchanged, 10: it cannot be compared, 30: it was changed.",
     )
     parser.add_argument("state", type=Path, metavar="STATE", help="the auditor's --state, or a copy of it")

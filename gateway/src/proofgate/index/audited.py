@@ -62,8 +62,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--export-key",
         type=Path,
         metavar="FILE",
-        help="sign the exports that readers download with this key, created by keygen; it must not be "
-        "the auditor's own",
+        help="sign the exports that readers download with this key, created by `keys generate`; it must not "
+        "be the auditor's own",
     )
     parser.add_argument(
         "--oidc",
@@ -87,7 +87,7 @@ def wrong_arguments(options: argparse.Namespace) -> str | None:
         if value is not None and options.readers is None:
             return f"{name} needs --readers"
     if options.once:
-        return "--index cannot be combined with --once: use `proofgate index`"
+        return "--index cannot be combined with --once: use `proofgate audit index`"
     return require_apart(options.index, options.ledger, same_volume=options.same_volume)
 
 

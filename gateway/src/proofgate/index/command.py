@@ -27,12 +27,10 @@ _FOLLOW_SECONDS = 1.0
 _QUESTIONS = {"bad_filter", "bad_cursor", "cursor_differs", "cursor_expired", "day_pruned", "bad_export"}
 
 
-def add(command: _Command) -> None:
-    """Adds the commands; `command` makes one."""
+def add_index(command: _Command) -> None:
+    """Adds the command `index`; `command` makes one."""
     index = command(
-        "index",
         run,
-        "create or update an index of a ledger's exchanges",
         "Reads only records that a valid checkpoint covers. Exit code 40 if a log contradicts "
         "its checkpoint; exchanges that were indexed before stay in the index.",
     )
@@ -67,10 +65,11 @@ def add(command: _Command) -> None:
         "--follow", action="store_true", help="keep the index up to date until SIGTERM or SIGINT"
     )
 
+
+def add_exchanges(command: _Command) -> None:
+    """Adds the command `exchanges`; `command` makes one."""
     exchanges = command(
-        "exchanges",
         show,
-        "list exchanges of an index, page by page",
         "All pages show the index as it was at the first page.",
     )
     exchanges.add_argument("--index", type=Path, required=True, metavar="DIR", help="the index's directory")
@@ -117,7 +116,11 @@ def add_filter(parser: argparse.ArgumentParser) -> None:
         ("key", "ID", "only with the API key of this id, as in records"),
         ("min-cost", "USD", "only with at least this cost"),
         ("session", "ID", "only of this session or conversation, as named by the client"),
-        ("end-user", "ID", "only of the end user with this pseudonym, as printed by `proofgate end-user`"),
+        (
+            "end-user",
+            "ID",
+            "only of the end user with this pseudonym, as printed by `proofgate audit end-user`",
+        ),
         ("agent", "ID", "only of this agent, as named by the client"),
         ("trace-id", "ID", "only of this trace"),
     ):

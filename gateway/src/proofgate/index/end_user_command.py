@@ -17,9 +17,7 @@ _LONGEST = 1024
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     """Adds the command; `command` makes one."""
     parser = command(
-        "end-user",
         show,
-        "read an end user's name from standard input and print the user's pseudonyms in records",
         "Prints one pseudonym for each shred key of the tenant, newest first. The name is not an "
         "argument, because other processes can see arguments.",
     )

@@ -225,7 +225,7 @@ class _Export:
         if told["id"] != row.facts["id"]:
             raise IndexUnusableError(
                 f"the ledger has {told['id']} where the index has {row.facts['id']}:"
-                " `proofgate index --rebuild` builds it again",
+                " `proofgate audit index --rebuild` builds it again",
                 "index_damaged",
             )
         if not neighbour and not matches(self._asked, told, row.place[0]):

@@ -25,12 +25,10 @@ if TYPE_CHECKING:
 EXIT_INCOMPLETE = 10
 
 
-def add(command: Callable[..., argparse.ArgumentParser]) -> None:
-    """Adds the commands; `command` makes one."""
+def add_export(command: Callable[..., argparse.ArgumentParser]) -> None:
+    """Adds the command `export`; `command` makes one."""
     export = command(
-        "export",
         run,
-        "export exchanges of an index with their records and proofs",
         "Anyone with the verifying key can check the export. An export of a tenant, a time range "
         "or both also proves that no exchange is left out between two others. Exit code 10: "
         "exchanges of unreadable logs are left out, and the manifest reports it.",
@@ -45,13 +43,17 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         "--out", type=Path, required=True, metavar="DIR|TAR", help="a new directory, or a new .tar or .tar.gz"
     )
     export.add_argument(
-        "--signing-key", type=Path, metavar="FILE", help="sign the manifest with this key, created by keygen"
+        "--signing-key",
+        type=Path,
+        metavar="FILE",
+        help="sign the manifest with this key, created by `proofgate keys generate`",
     )
 
+
+def add_verify(command: Callable[..., argparse.ArgumentParser]) -> None:
+    """Adds the command `verify-export`; `command` makes one."""
     check = command(
-        "verify-export",
         verify,
-        "check an export offline",
         "Exit code 0: all exchanges are proved, 10: the exchanges in the export are proved, but "
         "an admission between others, an end, or something that the manifest claims is missing, 40: "
         "a check fails.",
@@ -97,7 +99,7 @@ def run(options: argparse.Namespace) -> int:
         fail(f"left out, because it cannot be read: {origin}: {why}", EXIT_INCOMPLETE)
     print(f"wrote {options.out}: {written.exchanges} exchanges, {written.records} records")
     print("To verify it, get the ledger's verifying key from another source than this export:")
-    print(f"  proofgate verify-export {options.out} --key verifying-key")
+    print(f"  proofgate audit verify-export {options.out} --key verifying-key")
     return EXIT_INCOMPLETE if written.unreadable else EXIT_OK
 
 

@@ -124,7 +124,7 @@ class Exports:
             def progress(_: Written) -> None:
                 if time.monotonic() > deadline:
                     raise IndexUnusableError(
-                        "the export takes too long: choose a shorter time, or use `proofgate export`",
+                        "the export takes too long: choose a shorter time, or use `proofgate audit export`",
                         "question_too_long",
                     )
                 if sum(file.stat().st_size for file in draft.iterdir()) > MOST_BYTES:

@@ -374,6 +374,7 @@ class Questions:
 
 def _damaged(directory: Path, error: Exception) -> IndexUnusableError:
     return IndexUnusableError(
-        f"the index in {directory} cannot be read: {error}. `proofgate index --rebuild` builds it again",
+        f"the index in {directory} cannot be read: {error}. `proofgate audit index --rebuild` builds it "
+        "again",
         "index_damaged",
     )

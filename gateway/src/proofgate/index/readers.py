@@ -119,7 +119,7 @@ def parse(path: Path) -> dict[str, Reader]:
         if not _DIGEST.fullmatch(digest):
             # What stands there may be a key that somebody put in the place of its digest.
             raise ReadersError(
-                f"{path}: a name is not a SHA-256 of 64 lower-case hexadecimal digits (proofgate hash-key)"
+                f"{path}: a name is not a SHA-256 of 64 lower-case hexadecimal digits (proofgate keys hash)"
             )
         if is_well_known(digest):
             raise ReadersError(f"{path}: {digest[:8]}… is {WELL_KNOWN}")

@@ -177,14 +177,16 @@ def open_catalogue(directory: Path, *, write: bool = False) -> sqlite3.Connectio
     """The catalogue of an index. Raises IndexUnusableError."""
     path = directory / CATALOGUE
     if not path.is_file():
-        raise IndexUnusableError(f"{directory} has no index: `proofgate index` creates one", "index_missing")
+        raise IndexUnusableError(
+            f"{directory} has no index: `proofgate audit index` creates one", "index_missing"
+        )
     connection = connect(path, write=write)
     found = read_meta(connection).get("schema")
     if found != SCHEMA:
         connection.close()
         raise IndexUnusableError(
             f"the index in {directory} has schema {found}, but this version needs {SCHEMA}:"
-            " `proofgate index --rebuild` builds it again",
+            " `proofgate audit index --rebuild` builds it again",
             "index_schema",
         )
     return connection
@@ -195,7 +197,8 @@ def open_day(directory: Path, day: int, generation: str, *, write: bool = False)
     path = day_path(directory, day)
     if not path.is_file():
         raise IndexUnusableError(
-            f"{path} is missing, but the catalogue names it: `proofgate index --rebuild` builds it again",
+            f"{path} is missing, but the catalogue names it: `proofgate audit index --rebuild` builds it "
+            "again",
             "index_damaged",
         )
     connection = connect(path, write=write)
@@ -203,6 +206,7 @@ def open_day(directory: Path, day: int, generation: str, *, write: bool = False)
     if (meta.get("schema"), meta.get("generation")) != (SCHEMA, generation):
         connection.close()
         raise IndexUnusableError(
-            f"{path} belongs to another index: `proofgate index --rebuild` builds it again", "index_damaged"
+            f"{path} belongs to another index: `proofgate audit index --rebuild` builds it again",
+            "index_damaged",
         )
     return connection

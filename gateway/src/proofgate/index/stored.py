@@ -68,7 +68,7 @@ def with_records(
         if not records or (records[0]["origin"], records[0]["index"]) != row.records[0]:
             raise IndexUnusableError(
                 f"the index names record {row.records[0][1]} of {row.records[0][0]}, which no"
-                " checkpoint in it covers: `proofgate index --rebuild` builds it again",
+                " checkpoint in it covers: `proofgate audit index --rebuild` builds it again",
                 "index_damaged",
             )
         yield row, records

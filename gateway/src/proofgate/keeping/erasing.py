@@ -14,9 +14,7 @@ from proofgate.keeping.ledger import KeptLedger, Logs
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     """Adds the command; `command` makes one."""
     parser = command(
-        "erase",
         run,
-        "destroy the salts of an exchange or a tenant",
         "After that, commitments reveal nothing; all records and proofs stay valid. A statement "
         "of the erasure is signed first. Without --yes nothing is changed. Exit code 1 if a salt "
         "remains.",

@@ -17,9 +17,7 @@ from proofgate.keeping import arguments
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     """Adds the command; `command` makes one."""
     parser = command(
-        "hold",
         _list,
-        "place, list or release legal holds",
         "`prune` does not remove a log with a record under a hold, and `erase` does not destroy its salts.",
     )
     actions = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
@@ -34,7 +32,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         type=Path,
         required=True,
         metavar="FILE",
-        help="the retention job's signing key, created by keygen; its name must not be the ledger's "
+        help="the retention job's signing key, created by `keys generate`; its name must not be the ledger's "
         "name, or a path above or below it",
     )
 

@@ -19,9 +19,7 @@ _SPOILED = frozenset({"damaged", "tombstone_refused"})
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     """Adds the command; `command` makes one."""
     parser = command(
-        "prune",
         run,
-        "remove logs whose retention has ended, and leave tombstones",
         "Verifies and removes whole logs. Each leaves a signed tombstone, so the ledger can "
         "still be verified. Without --yes nothing is changed: it prints what would be removed, "
         "and why the rest stays. Exit code 10: something in a log that stays cannot be read or "

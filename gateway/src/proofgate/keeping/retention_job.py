@@ -117,9 +117,7 @@ class Report:
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     """Adds the command; `command` makes one."""
     parser = command(
-        "retention",
         run,
-        "carry out a plan of holds and retention",
         "Adds the plan's holds to the state. Then removes logs and erases salts whose retention "
         "has ended, as `prune` and `erase` do. Run it regularly. A hold that is dropped from the "
         "plan stays active until the plan or a person releases it. Exit code 10 if something "

@@ -13,7 +13,7 @@ from proofgate.keeping.shred_key_files import Folder, Secret, ShredKeysError
 
 _EXAMPLE = """\
 a Secret, for example:
-  kubectl get secret NAME -o json | proofgate shred-keys rotate - TENANT | kubectl replace -f -
+  kubectl get secret NAME -o json | proofgate ledger shred-keys rotate - TENANT | kubectl replace -f -
 """
 #: More than a Secret may hold, as JSON.
 _MOST = 8 << 20
@@ -22,10 +22,9 @@ _MOST = 8 << 20
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     """Adds the command; `command` makes one."""
     parser = command(
-        "shred-keys",
         _list,
-        "list, rotate or remove tenants' shred keys",
-        "The keys are in a folder, or in a Secret. Never prints a key. `proofgate shred` destroys keys.",
+        "The keys are in a folder, or in a Secret. Never prints a key. `proofgate ledger shred` destroys "
+        "keys.",
         _EXAMPLE,
     )
     actions = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)

@@ -20,9 +20,7 @@ _Key = dict[str, Any]
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     """Adds the command; `command` makes one."""
     parser = command(
-        "shred",
         run,
-        "destroy a tenant's shred keys, so that no copy of the ledger reveals its bodies",
         "This includes backups and snapshots; all records and proofs stay valid. A statement of "
         "the destruction is signed first. Without --yes nothing is changed. Exit code 1 if a key "
         "remains, or if you have to remove it yourself.",
@@ -195,7 +193,7 @@ def _kubectl(options: argparse.Namespace, keys: list[str]) -> str:
     which = " ".join(f"--key {key}" for key in keys)
     return (
         f"kubectl {flag}get secret {shlex.quote(name)} -o json"
-        f" | proofgate shred-keys drop - {shlex.quote(options.tenant)} {which}"
+        f" | proofgate ledger shred-keys drop - {shlex.quote(options.tenant)} {which}"
         f" | kubectl {flag}replace -f -"
     )
 

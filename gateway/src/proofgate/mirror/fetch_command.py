@@ -1,4 +1,4 @@
-"""The command `mirror-fetch`: restores logs from a mirror to a directory that `fsck --mirror` reads."""
+"""The command `audit fetch`: restores logs from a mirror to a directory that `fsck --mirror` reads."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _NAME = re.compile(
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     """Adds the command; `command` makes one."""
     parser = command(
-        "mirror-fetch",
         run,
-        "restore logs from a mirror",
         "Fetches the first version of each object. Check the result with `fsck --mirror`.",
     )
     parser.add_argument(
-        "mirror", metavar="DIR|s3://BUCKET/PREFIX?…", help="the mirror, as in --mirror of `proofgate auditor`"
+        "mirror",
+        metavar="DIR|s3://BUCKET/PREFIX?…",
+        help="the mirror, as in --mirror of `proofgate audit run`",
     )
     parser.add_argument("out", type=Path, metavar="OUT", help="a new directory")
 
@@ -67,5 +67,7 @@ def run(options: argparse.Namespace) -> int:
     except OSError as error:
         return fail(f"{error.filename}: {error.strerror}", EXIT_FAILED)
     logs = len(there)
-    print(f"{logs} logs in {options.out}; check them: proofgate fsck {options.out} --mirror --key VKEY")
+    print(
+        f"{logs} logs in {options.out}; check them: proofgate ledger fsck {options.out} --mirror --key VKEY"
+    )
     return 0

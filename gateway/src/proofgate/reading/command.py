@@ -1,4 +1,4 @@
-"""The command `auditor-token`."""
+"""The command `keys auditor-token`."""
 
 from __future__ import annotations
 
@@ -13,11 +13,9 @@ from proofgate.reading.token import auditor_token
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     """Adds the command; `command` makes one."""
     parser = command(
-        "auditor-token",
         run,
-        "print the token with which an auditor reads workers' folders",
         "The token is derived from the workers' admin token and gives no other access. Pass it "
-        "to `proofgate auditor --worker-token` if each worker has its own volume.",
+        "to `proofgate audit run --worker-token` if each worker has its own volume.",
     )
     parser.add_argument(
         "token_file",

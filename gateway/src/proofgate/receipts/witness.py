@@ -22,9 +22,9 @@ _QUESTIONS = 8
 class Witness:
     """Checks receipts of one ledger against its earlier checkpoints.
 
-    `store` is a file of signed notes, one for each log: `proofgate fsck --against` takes it as it is. Threads
-    and processes may share it; they take turns. Whoever loses it begins anew, and what was rolled back before
-    is not told.
+    `store` is a file of signed notes, one for each log: `proofgate ledger fsck --against` takes it as it is.
+    Threads and processes may share it; they take turns. A client that loses it starts again, and what was
+    rolled back before is not reported.
     """
 
     def __init__(self, vkey: str, store: Path) -> None:

@@ -42,9 +42,7 @@ exit codes:
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     """Adds the command; `command` makes one."""
     parser = command(
-        "replay",
         run,
-        "replay recorded verdicts, or compare them with another policy",
         _DETAILS,
         _EPILOG,
     )

@@ -30,7 +30,7 @@ class Stored:
     """The bodies that workers stored beside the log, for holders of the tenants' keys."""
 
     def body(self, recorded: Recorded, answer: bool) -> bytes | str:
-        """As of every source; further codes are those of `proofgate payload`."""
+        """As of every source; further codes are those of `proofgate ledger payload`."""
         return recorded.core.stored(answer)
 
 

@@ -8,15 +8,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 from proofgate import _core, logs
+from proofgate.argument_types import address
 from proofgate.exit_codes import EXIT_FAILED, EXIT_USAGE, fail
 
 
-def add(command: Callable[..., argparse.ArgumentParser], address: Callable[[str], str]) -> None:
-    """Adds the command; `command` makes one, `address` reads an address."""
+def add(command: Callable[..., argparse.ArgumentParser]) -> None:
+    """Adds the command; `command` makes one."""
     parser = command(
-        "witness",
         run,
-        "cosign checkpoints of append-only logs",
         "Serves c2sp.org/tlog-witness. Cosignatures show that an auditor, or another log, has one history.",
     )
     parser.add_argument(
@@ -27,7 +26,7 @@ def add(command: Callable[..., argparse.ArgumentParser], address: Callable[[str]
         type=Path,
         required=True,
         metavar="FILE",
-        help="the witness's signing key, created by keygen --witness",
+        help="the witness's signing key, created by `keys generate --witness`",
     )
     parser.add_argument(
         "--state",

@@ -43,7 +43,7 @@ class ApiKey(Section):
     """Entry of a Secret that contains the key in clear text: one line without a line end, at least 20
     characters that a bearer token may contain (RFC 6750). Only its digest is copied from the Secret."""
     sha256: Annotated[str | None, Field(min_length=64, max_length=64, pattern=_SHA256)] = None
-    """SHA-256 of the key in lower-case hexadecimal, instead of secretRef. `proofgate hash-key` prints it."""
+    """SHA-256 of the key in lower-case hexadecimal, instead of secretRef. `proofgate keys hash` prints it."""
     not_after: Time | None = None
     """Time at which the key expires (RFC 3339, for example 2026-12-31T00:00:00Z). From then on workers refuse
     it with 401. Absent: it never expires."""

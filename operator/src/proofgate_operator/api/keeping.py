@@ -150,8 +150,8 @@ class Keeping(Section):
     """How long records are kept, and holds that override it."""
 
     signing_key_secret_ref: SigningKeyRef
-    """Entry of a Secret with the retention key, as `proofgate keygen` writes it. It signs removals, erasures,
-    holds and releases. The key's name must not be that of the ledger or the auditor, or above or below
+    """Entry of a Secret with the retention key, as `proofgate keys generate` writes it. It signs removals,
+    erasures, holds and releases. The key's name must not be that of the ledger or the auditor, or above or below
     either. The gateway's auditor trusts this key automatically."""
     storage: Annotated[
         AuditorStorage, Field(json_schema_extra=rules(*storage_rules("spec.keeping.storage")))

@@ -40,7 +40,7 @@ class Ledger(proofgate_schema.ledger.Ledger):
     ledger.example.com/prod/llm, unique among all ledgers. The signing key must have this name. Absent:
     `proofgate.dev/<namespace>/<gateway>`. Immutable."""
     signing_key_secret_ref: SigningKeyRef | None = None
-    """Entry of a Secret with the Ed25519 key that signs checkpoints, as `proofgate keygen` writes it.
+    """Entry of a Secret with the Ed25519 key that signs checkpoints, as `proofgate keys generate` writes it.
     Immutable once set. Absent: the operator creates a key once, as `<gateway>-ledger`. The key is kept as
     long as the evidence: with `retainPolicy: Retain`, or your own claim, it outlives the gateway. A lost key
     is not replaced (SigningKeyLost)."""

@@ -1,7 +1,7 @@
 """HAProxy in front of the workers: its Deployment and its configuration as a ConfigMap.
 
-A sidecar in each pod (`proofgate haproxy-sidecar`) lets the running HAProxy follow its workers, its maps
-and its certificate, so that none of them replaces a pod.
+A sidecar in each pod (`proofgate gateway haproxy-sidecar`) lets the running HAProxy follow its workers, its
+maps and its certificate, so that none of them replaces a pod.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""Who may ask the auditor's index: the file that `proofgate auditor --readers` takes, as far as it can be
+"""Who may ask the auditor's index: the file that `proofgate audit run --readers` takes, as far as it can be
 judged before an auditor that answers has it in the place of one that can be used.
 
 The last word is the auditor's, which refuses all that is refused here. Nothing here repeats what stands in
@@ -42,7 +42,7 @@ def check(text: str) -> None:
         if not _DIGEST.fullmatch(digest):
             raise InvalidReaders(
                 f"the name of reader {number} is not a SHA-256 in 64 lower-case "
-                "hexadecimal digits: `proofgate hash-key` prints the one of a key"
+                "hexadecimal digits: `proofgate keys hash` prints the one of a key"
             )
         if is_well_known(digest):
             raise InvalidReaders(f"the name of reader {number} is {WELL_KNOWN}")

@@ -171,9 +171,9 @@ def _key(text: str, kinds: dict[bytes, int]) -> bytes:
         body = b""
     if not name or len(body) != kinds.get(body[:1]):
         expected = (
-            "Ed25519, type 0x04, as `proofgate keygen --witness` creates it, or ML-DSA-44, type 0x06"
+            "Ed25519, type 0x04, as `proofgate keys generate --witness` creates it, or ML-DSA-44, type 0x06"
             if kinds is _WITNESS
-            else "Ed25519, type 0x01, as `proofgate keygen` creates it"
+            else "Ed25519, type 0x01, as `proofgate keys generate` creates it"
         )
         raise InvalidWitnessPolicy(f"a key does not have the form name+hash+base64, {expected}")
     if hashlib.sha256(name.encode() + b"\n" + body).digest()[:4].hex() != key_hash:

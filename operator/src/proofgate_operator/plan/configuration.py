@@ -398,7 +398,7 @@ def read_configuration(gateway: Gateway, seen: Observed, defaults: Defaults) -> 
             message = (
                 f"PersistentVolumeClaim {claim} may hold a log already, so no key is generated: restore "
                 f"Secret {own.ledger}, or name the log's key in spec.ledger.signingKeySecretRef; for "
-                "an empty volume, name a key that `proofgate keygen` created"
+                "an empty volume, name a key that `proofgate keys generate` created"
             )
             ledger_problems.append(Problem("SigningKeyRequired", message))
         elif evidence is None:

@@ -20,8 +20,8 @@ export function exports(filters) {
       download(name, blob);
       said.replaceChildren(
         cutSince
-          ? el("p", { class: "caveat" }, `The file is not complete: it has the newest ${count(exchanges)} exchanges, from ${cutSince} on. For the others, choose earlier days, or use `, el("code", {}, "proofgate export"), " on the auditor's host.")
-          : el("p", { class: "hint" }, `${count(exchanges)} exchanges. The auditor recorded that you exported them.${format === "bundle" ? " Check it with “proofgate verify-export”." : ""}`),
+          ? el("p", { class: "caveat" }, `The file is not complete: it has the newest ${count(exchanges)} exchanges, from ${cutSince} on. For the others, choose earlier days, or use `, el("code", {}, "proofgate audit export"), " on the auditor's host.")
+          : el("p", { class: "hint" }, `${count(exchanges)} exchanges. The auditor recorded that you exported them.${format === "bundle" ? " Check it with “proofgate audit verify-export”." : ""}`),
       );
     } catch (error) {
       if (signedIn() === null) return again();

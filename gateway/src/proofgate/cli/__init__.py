@@ -1,0 +1,156 @@
+"""The command line: finds the command that is called, and imports only that one.
+
+`catalogue` lists the commands. Each command's module describes its arguments and runs it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import NoReturn
+
+from proofgate import __version__, terminal
+from proofgate.cli.catalogue import BY_PATH, COMMANDS, FORMER, GROUPS, Command
+from proofgate.exit_codes import EXIT_FAILED, EXIT_USAGE, fail
+
+_HELP = ("-h", "--help")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs one command and returns its exit code."""
+    terminal.guard()
+    options = parse(sys.argv[1:] if arguments is None else arguments)
+    return _run(options)
+
+
+def _run(options: argparse.Namespace) -> int:
+    from proofgate import _core
+    from proofgate.descriptors import raise_descriptors
+    from proofgate.evidence import EvidenceError
+    from proofgate.logs import UnknownLogFormatError
+
+    raise_descriptors()
+    command: Callable[[argparse.Namespace], int] = options.command
+    try:
+        return command(options)
+    except (EvidenceError, UnknownLogFormatError) as error:
+        return fail(str(error), EXIT_USAGE)
+    except _core.ConfigError as error:
+        return fail(f"{error} [{error.code}]", EXIT_USAGE)
+    except _core.ProofgateError as error:
+        return fail(f"{error} [{error.code}]", EXIT_FAILED)
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        # The reader of a pipe is gone; the interpreter must not report it a second time when it flushes.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_FAILED
+
+
+def parse(arguments: Sequence[str]) -> argparse.Namespace:
+    """The command that is called, as `command`, and its arguments. Raises SystemExit after help, and for what
+    is no command."""
+    words = list(arguments)
+    if words[:1] == ["help"]:
+        words = [*words[1:], "--help"]
+    if not words:
+        _show(None, EXIT_USAGE)
+    if words[0] == "--version":
+        print(f"proofgate {__version__}")
+        sys.exit(0)
+    if words[0] in _HELP:
+        _show(None, 0)
+    if words[0] in GROUPS:
+        if len(words) == 1:
+            _show(words[0], EXIT_USAGE)
+        if words[1] in _HELP:
+            _show(words[0], 0)
+        command, rest = BY_PATH.get(" ".join(words[:2])), words[2:]
+    else:
+        command, rest = BY_PATH.get(words[0]), words[1:]
+        if command is None and words[0] in FORMER:
+            command = FORMER[words[0]]
+            _note(words[0], command)
+    if command is None:
+        _refuse(words)
+    parser = parser_of(command)
+    options: argparse.Namespace = parser.parse_args(rest)
+    return options
+
+
+def parser_of(command: Command) -> argparse.ArgumentParser:
+    """The parser of a command, whose module is imported for it."""
+    import textwrap
+    from importlib import import_module
+
+    from proofgate.cli.overview import WIDTH
+    from proofgate.cli.parsing import Parser
+
+    made: list[Parser] = []
+
+    def describe(
+        run: Callable[[argparse.Namespace], int], details: str = "", epilog: str | None = None
+    ) -> argparse.ArgumentParser:
+        summary = f"{command.summary[0].upper()}{command.summary[1:]}. {details}"
+        parser = Parser(
+            prog=f"proofgate {command.path}",
+            description=textwrap.fill(summary, WIDTH, break_on_hyphens=False),
+            epilog=epilog,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+        )
+        parser.set_defaults(command=run)
+        made.append(parser)
+        return parser
+
+    module, _, function = command.add.partition(":")
+    getattr(import_module(module), function)(describe)
+    return made[0]
+
+
+def parsers() -> dict[str, argparse.ArgumentParser]:
+    """The parser of every command by its path, for what describes them all."""
+    return {command.path: parser_of(command) for command in COMMANDS}
+
+
+def _show(group: str | None, code: int) -> NoReturn:
+    from proofgate.cli import overview
+
+    text = overview.of_all() if group is None else overview.of_one(group)
+    print(text, end="", file=sys.stderr if code else sys.stdout)
+    sys.exit(code)
+
+
+def _note(former: str, command: Command) -> None:
+    # What reads standard error from a file or a pipe finds there what it always found.
+    if sys.stderr.isatty():
+        print(
+            f"proofgate: {former} is now {command.path}; the old name works until the next version",
+            file=sys.stderr,
+        )
+
+
+def _refuse(words: Sequence[str]) -> NoReturn:
+    from proofgate.cli.parsing import nearest, suggestion
+
+    if words[0].startswith("-"):
+        hint = suggestion(words[0], ("--help", "--version"))
+        message = f"no option {words[0]}{hint or ': proofgate --help lists what there is'}"
+    else:
+        given = " ".join(words[:2]) if words[0] in GROUPS else words[0]
+        names = {
+            **{command.former: command.path for command in COMMANDS if command.former},
+            **{command.name: command.path for command in COMMANDS},
+            **{group: f"{group} COMMAND" for group in GROUPS},
+        }
+        # In the group that is named first, then in all.
+        name = given.rpartition(" ")[2]
+        own = {command.name: command.path for command in COMMANDS if command.group == words[0]}
+        exact = names.get(name)
+        found = own.get(nearest(name, own) or "") if own and exact is None else None
+        found = found or exact or names.get(nearest(name, names) or "")
+        hint = f": did you mean {found}?" if found else ": proofgate --help lists the commands"
+        message = f"no command {given}{hint}"
+    sys.exit(fail(message, EXIT_USAGE))

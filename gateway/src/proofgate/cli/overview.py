@@ -1,0 +1,70 @@
+"""What `proofgate --help` and `proofgate GROUP --help` print. No command is imported for it."""
+
+from __future__ import annotations
+
+import textwrap
+
+from proofgate.cli.catalogue import GROUPS, Command, of_group
+
+#: Columns of a description.
+WIDTH = 98
+
+EXIT_CODES = """\
+exit codes:
+  0   done; serve: drained and sealed
+  1   serve: the worker could not start, or its log was not sealed before the drain deadline;
+      policy test: an example or a sample failed; ledger erase, shred: a salt or a key remains;
+      ledger replay: a verdict is not reproduced
+  2   wrong usage: arguments, configuration, a file that cannot be read, an unknown exchange
+  3   ledger replay: nothing could be replayed
+  10  ledger fsck, audit run --once, audit verify-export: incomplete;
+      ledger retention: something that was due remains; audit access-log: it cannot be compared
+  30  ledger fsck, audit run --once: diverged; audit access-log: it was changed
+  40  ledger fsck, audit run --once, audit index, ledger configuration and commands that verify:
+      invalid
+"""
+
+
+def of_all() -> str:
+    """The commands at the top, and the names in each group."""
+    groups = []
+    for group, purpose in GROUPS.items():
+        names = ", ".join(command.name for command in of_group(group))
+        indent = " " * 12
+        listed = textwrap.fill(
+            names, WIDTH, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False
+        )
+        groups.append(f"  {group:<8}  {purpose}:\n{listed}")
+    return (
+        "usage: proofgate [GROUP] COMMAND [ARGUMENT]…\n\n"
+        "Run an LLM gateway worker that keeps provable records, and verify its evidence.\n\n"
+        f"every day:\n{_rows(of_group(''))}\n\n"
+        "groups:\n" + "\n".join(groups) + "\n\n"
+        "options:\n  --help      also after a group or a command\n  --version   print the version\n\n"
+        f"{EXIT_CODES}"
+    )
+
+
+def of_one(group: str) -> str:
+    """The commands of a group."""
+    purpose = GROUPS[group]
+    return (
+        f"usage: proofgate {group} COMMAND [ARGUMENT]…\n\n{purpose[0].upper()}{purpose[1:]}.\n\n"
+        f"commands:\n{_rows(of_group(group))}\n\n"
+        f"For help: proofgate {group} COMMAND --help\n"
+    )
+
+
+def _rows(commands: list[Command]) -> str:
+    wide = max(len(command.name) for command in commands) + 2
+    indent = " " * (wide + 2)
+    return "\n".join(
+        textwrap.fill(
+            command.summary,
+            WIDTH,
+            initial_indent=f"  {command.name:<{wide}}",
+            subsequent_indent=indent,
+            break_on_hyphens=False,
+        )
+        for command in commands
+    )

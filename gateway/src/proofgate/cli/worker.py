@@ -1,0 +1,57 @@
+"""The arguments of `serve` and `validate`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from proofgate import commands as handlers
+from proofgate.argument_types import between
+
+_Describe = Callable[..., argparse.ArgumentParser]
+
+
+def serve(command: _Describe) -> None:
+    """Describes `serve`."""
+    parser = command(
+        handlers.serve,
+        "SIGTERM or SIGINT drains and seals it. A second signal stops it at once. SIGHUP reloads "
+        "the configuration. So does a change to the file, or to a file that it names.",
+    )
+    parser.add_argument("--config", type=Path, required=True, metavar="FILE", help="the worker's YAML file")
+    parser.add_argument(
+        "--accepted",
+        type=Path,
+        default=os.environ.get("PROOFGATE_ACCEPTED_CONFIG") or None,
+        metavar="FILE",
+        help="the configuration that was accepted last; the worker starts with it if --config is "
+        "refused (default: $PROOFGATE_ACCEPTED_CONFIG)",
+    )
+    parser.add_argument(
+        "--shard",
+        type=_shard,
+        # argparse checks a default that is text like an argument.
+        default=os.environ.get("PROOFGATE_SHARD") or "0",
+        metavar="N",
+        help="this worker's stable number (default: $PROOFGATE_SHARD, or 0)",
+    )
+
+
+def validate(command: _Describe) -> None:
+    """Describes `validate`."""
+    parser = command(
+        handlers.validate,
+        "Compiles the rules and reports each problem with its line. Exit code 2 if there is a problem.",
+    )
+    given = parser.add_mutually_exclusive_group(required=True)
+    given.add_argument("path", type=Path, nargs="?", metavar="CONFIG", help="the worker's YAML file")
+    given.add_argument("--config", type=Path, metavar="FILE", help="the same, as an option")
+    parser.add_argument(
+        "--format", choices=("text", "json"), default="text", help="the output format (default: %(default)s)"
+    )
+
+
+def _shard(text: str) -> int:
+    return int(between(text, 0, 65_535, whole=True))
