@@ -5,8 +5,8 @@
 
 The ledger is made and indexed day by day, each day a log of its own of a million exchanges, and a day's log is removed
 once it is indexed: few disks would hold all of it. Making it is no part of the figures. `proofgate audit index` runs
-once for each day, as it would beside a worker. Questions are asked of the whole index, each in a process of its own that has
-nothing open, over other tenants, ids and days each time; the system's page cache is as it comes.
+once for each day, as it would beside a worker. Questions are asked of the whole index, each in a process of its own
+that has nothing open, over other tenants, ids and days each time; the system's page cache is as it comes.
 """
 
 from __future__ import annotations

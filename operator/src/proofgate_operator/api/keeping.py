@@ -151,8 +151,8 @@ class Keeping(Section):
 
     signing_key_secret_ref: SigningKeyRef
     """Entry of a Secret with the retention key, as `proofgate keys generate` writes it. It signs removals,
-    erasures, holds and releases. The key's name must not be that of the ledger or the auditor, or above or below
-    either. The gateway's auditor trusts this key automatically."""
+    erasures, holds and releases. The key's name must not be that of the ledger or the auditor, or above or
+    below either. The gateway's auditor trusts this key automatically."""
     storage: Annotated[
         AuditorStorage, Field(json_schema_extra=rules(*storage_rules("spec.keeping.storage")))
     ] = AuditorStorage()

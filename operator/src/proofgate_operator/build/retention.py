@@ -82,8 +82,8 @@ def _said(keeping: Keeping) -> Manifest:
 
 def plan(gateway: Gateway, keeping: Keeping, key: str, known: int | None) -> str:
     """Return the plan for `proofgate ledger retention`. `key` is the verifying key of the retention job that
-    may carry it out, empty while none may: the Secret is mounted as it is when a run begins. `known` is how many
-    holds the state has had; None: it begins."""
+    may carry it out, empty while none may: the Secret is mounted as it is when a run begins. `known` is how
+    many holds the state has had; None: it begins."""
     first: Manifest = {"begin": True} if known is None else {"known": known}
     # A worker that runs begins a log at least as often, however idle it is.
     quiet = int(gateway.spec.ledger.rotation.seconds) // _DAY_SECONDS + _GRACE_DAYS
