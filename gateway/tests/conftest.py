@@ -73,6 +73,7 @@ class ConfigDirectory:
 
     def write(self, name: str, content: str) -> None:
         (self.path / name).write_text(content)
+        (self.path / name).chmod(0o600)
 
     def replace(self, old: str, new: str) -> None:
         """Changes the configuration file; the old text must be there."""

@@ -359,3 +359,13 @@ def test_rules_that_cannot_be_compiled_are_wrong_usage(
         ":37: policy.rules[0]: rule project-aurora: regex: can match a text of any length"
         in capsys.readouterr().err
     )
+
+
+def test_check_says_when_the_policy_changes_no_traffic(
+    config_directory: ConfigDirectory, capsys: Capture
+) -> None:
+    config_directory.append("\npolicy: {mode: DryRun}\n")
+    assert policy(config_directory, "check", "--text", "4539 5787 6362 1486") == 0
+    said = capsys.readouterr().err
+    assert "no rules are in force: add packs to policy.packs, or rules to policy.rules" in said
+    assert "the policy is a dry run" in said

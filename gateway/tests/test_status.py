@@ -512,3 +512,27 @@ def test_a_namespace_and_all_of_them_exclude_each_other() -> None:
 def test_a_tenant_without_a_key_has_none() -> None:
     row = text._tenant(Tenant("acme", None, (), None, ""), NOW)
     assert row == ("acme", "by ring", "-", "none", "ok")
+
+
+def test_the_worker_of_the_folder_of_the_quickstart_is_asked_without_arguments(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with refusing_port() as port:
+        place = f"127.0.0.1:{port}"
+        quickstart = ["quickstart", "--base-url", "http://127.0.0.1:1/v1", "--admin-listen", place]
+        assert main(quickstart) == 0
+        capsys.readouterr()
+        assert main(["status"]) == 2
+    said = capsys.readouterr().err
+    assert f"proofgate/gateway.yaml: the worker at http://{place} does not answer" in said
+    assert "proofgate serve --config proofgate/gateway.yaml" in said
+
+
+def test_without_a_folder_and_a_cluster_it_says_what_it_looked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert main(["status"]) == 2
+    assert "There is no proofgate/gateway.yaml, gateway.yaml here either" in capsys.readouterr().err

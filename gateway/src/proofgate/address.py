@@ -13,3 +13,9 @@ def split_address(text: str) -> tuple[str, int]:
     if not colon or not host or not port.isascii() or not port.isdigit() or int(port) > 65535:
         raise ValueError("write an address and a port, for example 0.0.0.0:8080")
     return host, int(port)
+
+
+def reached(address: str) -> str:
+    """How this machine reaches an address that a server listens on, which may be all of its own."""
+    host, port = split_address(address)
+    return f"127.0.0.1:{port}" if host in ("0.0.0.0", "::") else address  # noqa: S104 - nothing is bound

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from proofgate import _core
 from proofgate.exit_codes import EXIT_OK, EXIT_USAGE, fail
-from proofgate.keys import SIGNING_KEY_FILE, VERIFYING_KEY_FILE, KeyFileError, write_new
+from proofgate.keys import SIGNING_KEY_FILE, VERIFYING_KEY_FILE, KeyFileError, warn_if_exposed, write_new
 
 SUCCESSIONS_FILE = "key-successions"
 ROLLING_KEY_FILE = "signing-key-with-former"
@@ -87,6 +87,9 @@ def rotate(
 
 
 def _rotate(options: argparse.Namespace) -> int:
+    warn_if_exposed(options.old)
+    if options.to is not None:
+        warn_if_exposed(options.to)
     try:
         line = rotate(options.old, options.to, options.grace, options.out, time.time_ns() // 1000)
     except KeyFileError as error:
@@ -108,6 +111,8 @@ def _rotate(options: argparse.Namespace) -> int:
 def _show(options: argparse.Namespace) -> int:
     try:
         text = _read(options.file)
+        if text.startswith("PRIVATE+KEY+"):
+            warn_if_exposed(options.file)
         _print(_core.key_line(text))
     except KeyFileError as error:
         return fail(str(error), EXIT_USAGE)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import getpass
 import os
+import shlex
+import stat
 import sys
 from pathlib import Path
 
@@ -38,6 +40,24 @@ def write_key_pair(name: str, directory: Path, *, witness: bool = False) -> str:
     except OSError as error:
         raise KeyFileError(f"{error.filename} cannot be written: {error.strerror}") from None
     return verifying
+
+
+def exposed(path: Path) -> str | None:
+    """A warning about a file with a secret that every user of the machine can read; None if it is private."""
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        return None
+    if not stat.S_ISREG(mode) or not mode & stat.S_IROTH:
+        return None
+    return f"{path} is secret, and every user of this machine can read it: chmod 600 {shlex.quote(str(path))}"
+
+
+def warn_if_exposed(path: Path) -> None:
+    """Prints the warning of `exposed`, if there is one, on standard error."""
+    warning = exposed(path)
+    if warning is not None:
+        print(f"proofgate: warning: {warning}", file=sys.stderr)
 
 
 def read_api_key() -> str:

@@ -90,6 +90,8 @@ def check(options: argparse.Namespace) -> int:
     tenants = {tenant.name: tenant for tenant in settings.tenants}
     if options.tenant is not None and options.tenant not in tenants:
         return fail(unknown("tenant", options.tenant, tenants, "define it under tenants"), EXIT_USAGE)
+    for line in _not_enforced(settings, options.tenant):
+        print(f"proofgate: warning: {line}", file=sys.stderr)
     if options.request is not None:
         return _check_request(options, settings)
     try:
@@ -168,6 +170,21 @@ def _guarded_calls(settings: Settings, name: str | None, place: str) -> str:
         verdict = "are refused" if is_refused else "need an approval"
     names = ", ".join(terms.guarded_tools.names)
     return f"calls in the answer that {verdict} after {place}: {names}\n"
+
+
+def _not_enforced(settings: Settings, name: str | None) -> list[str]:
+    """Why a policy changes no traffic whatever it decides here: it has no rules, or it is a dry run."""
+    policy = settings.policy
+    tenant = next((tenant for tenant in settings.tenants if tenant.name == name), None)
+    plan = next((plan for plan in settings.plans if tenant and plan.name == tenant.plan), None)
+    terms = plan or tenant
+    own = terms.policy if terms is not None else None
+    lines = []
+    if not rules_of(policy):
+        lines.append("no rules are in force: add packs to policy.packs, or rules to policy.rules")
+    if ((own and own.mode) or policy.mode) == "DryRun":
+        lines.append("the policy is a dry run (policy.mode): decisions are recorded, and not enforced")
+    return lines
 
 
 def _flagged(is_flagged: bool) -> str:

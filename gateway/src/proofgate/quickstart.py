@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from proofgate import _core
-from proofgate.address import split_address
+from proofgate.address import reached
 from proofgate.keys import SIGNING_KEY_FILE, VERIFYING_KEY_FILE, KeyFileError, write_key_pair, write_new
 
 CONFIGURATION = "gateway.yaml"
@@ -119,16 +119,16 @@ def instructions(folder: Path, setup: Setup, command: str = "proofgate") -> str:
         for name in (TENANT_KEY, ADMIN_TOKEN, VERIFYING_KEY_FILE, LEDGER, "evidence", "receipt.json")
     }
     evidence = inside["evidence"]
-    admin = f"http://{_reached(setup.admin_listen)}"
+    admin = f"http://{reached(setup.admin_listen)}"
     question = {"model": setup.models[0], "messages": [{"role": "user", "content": "hi"}]}
     return f"""\
 Send a request, as the tenant whose API key is in {inside[TENANT_KEY]}:
   sed 's/^/Authorization: Bearer /' {inside[TENANT_KEY]} | \\
-    curl -i -H @- -H 'Content-Type: application/json' http://{_reached(setup.listen)}/v1/chat/completions \\
+    curl -i -H @- -H 'Content-Type: application/json' http://{reached(setup.listen)}/v1/chat/completions \\
     -d {shlex.quote(json.dumps(question))}
 
 Fetch the receipt with the tenant's API key, and verify it (ID is the x-request-id of the response):
-  {command} receipt ID --url http://{_reached(setup.listen)} --api-key-file {inside[TENANT_KEY]} \\
+  {command} receipt ID --url http://{reached(setup.listen)} --api-key-file {inside[TENANT_KEY]} \\
     --out {inside["receipt.json"]}
   {command} verify {inside["receipt.json"]} --key {inside[VERIFYING_KEY_FILE]}
 
@@ -207,12 +207,6 @@ def _second(second: Second | None) -> tuple[str, str]:
 
 def _api_key(file: str) -> str:
     return f"{{type: APIKey, apiKeyFile: {file}}}"
-
-
-def _reached(address: str) -> str:
-    """Where this machine reaches an address, which may be all of its own."""
-    host, port = split_address(address)
-    return f"127.0.0.1:{port}" if host in ("0.0.0.0", "::") else address  # noqa: S104 - nothing is bound
 
 
 def _in_the_way(folder: Path) -> str:

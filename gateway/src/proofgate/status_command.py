@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -11,14 +12,18 @@ from pathlib import Path
 
 from proofgate.exit_codes import EXIT_FAILED, EXIT_OK, EXIT_USAGE, fail
 
+#: Where a worker's configuration is looked for: the folder of `quickstart`, and this one.
+_OWN = (Path("proofgate/gateway.yaml"), Path("gateway.yaml"))
+
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     """Adds the command; `command` makes one."""
     parser = command(
         run,
-        "Queries the cluster of kubectl's current context, or with --admin one worker. With "
-        "--token-file it also shows how much of its limits each tenant has used. Exit code 0: "
-        "everything is ready, 1: something is not ready, 2: nothing could be queried.",
+        "Queries one worker with --admin, or the worker of ./proofgate/gateway.yaml (the folder of "
+        "`proofgate quickstart`) or ./gateway.yaml if there is one, or else the cluster of kubectl's "
+        "current context. With --token-file it also shows how much of its limits each tenant has "
+        "used. Exit code 0: everything is ready, 1: something is not ready, 2: nothing could be queried.",
     )
     parser.add_argument(
         "name", metavar="GATEWAY", nargs="?", help="only this gateway (default: all in the namespace)"
@@ -57,10 +62,42 @@ def run(options: argparse.Namespace) -> int:
 
     if options.name and options.all_namespaces:
         return fail("GATEWAY is in one namespace: give --namespace instead of --all-namespaces", EXIT_USAGE)
+    asked = options.name or options.namespace or options.all_namespaces or options.context
+    own = None if asked or options.admin else next((path for path in _OWN if path.is_file()), None)
     try:
+        if own is not None:
+            return _own_worker(options, own)
         return _worker(options) if options.admin else _cluster(options)
-    except (AdminError, ClusterError) as error:
+    except AdminError as error:
         return fail(str(error), EXIT_USAGE)
+    except ClusterError as error:
+        if asked:
+            return fail(str(error), EXIT_USAGE)
+        looked = ", ".join(map(str, _OWN))
+        return fail(
+            f"{error}\nThere is no {looked} here either. Name a worker with --admin http://127.0.0.1:9090",
+            EXIT_USAGE,
+        )
+
+
+def _own_worker(options: argparse.Namespace, path: Path) -> int:
+    """The worker whose configuration lies in this folder, by its admin port and token."""
+    from proofgate.address import reached
+    from proofgate.admin_client import AdminError
+    from proofgate.config import InvalidConfigError, load_settings
+
+    try:
+        admin = load_settings(path).admin
+    except InvalidConfigError as error:
+        return fail(f"the configuration is not valid\n{error}", EXIT_USAGE)
+    options.admin = f"http://{reached(admin.listen)}"
+    if options.token_file is None and admin.token_file is not None:
+        options.token_file = path.parent / admin.token_file
+    try:
+        return _worker(options)
+    except AdminError as error:
+        start = f"start it with proofgate serve --config {shlex.quote(str(path))}"
+        return fail(f"{path}: {error}\nIf it does not run, {start}", EXIT_USAGE)
 
 
 def _cluster(options: argparse.Namespace) -> int:

@@ -21,12 +21,13 @@ from proofgate.config.document import Document, FieldPath
 from proofgate.config.files import NamedFiles
 from proofgate.config.key_digests import tenant_keys
 from proofgate.config.policy_rules import check_policy
-from proofgate.config.problems import Findings
+from proofgate.config.problems import Findings, Problem, located
 from proofgate.config.references import check_references
 from proofgate.config.refused_fields import check_refused_fields
 from proofgate.config.settings import Settings
 from proofgate.config.shred_keys import shred_keys
 from proofgate.config.unpriced import check_budgets
+from proofgate.keys import exposed
 
 _TOKEN_MINIMUM = 16
 
@@ -40,6 +41,7 @@ def read_config(
         check_budgets(settings, findings)
         check_refused_fields(settings, findings)
     signing_key = files.key_file(("ledger", "signingKeyFile"), settings.ledger.signing_key_file)
+    _warn_if_exposed(source.parent / settings.ledger.signing_key_file, findings)
     config = Config(
         source=source,
         settings=settings,
@@ -67,6 +69,14 @@ def read_config(
     )
     check_policy(settings, findings)
     return config
+
+
+def _warn_if_exposed(signing_key: Path, findings: Findings) -> None:
+    warning = exposed(signing_key)
+    if warning is not None:
+        path: FieldPath = ("ledger", "signingKeyFile")
+        problem = Problem("config_exposed_signing_key", path, warning)
+        findings.warnings.append(located(findings.document, problem))
 
 
 def _ledger_directory(base: Path, settings: Settings, findings: Findings) -> Path:

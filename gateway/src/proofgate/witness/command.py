@@ -10,6 +10,7 @@ from pathlib import Path
 from proofgate import _core, logs
 from proofgate.argument_types import address
 from proofgate.exit_codes import EXIT_FAILED, EXIT_USAGE, fail
+from proofgate.keys import warn_if_exposed
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
@@ -55,6 +56,7 @@ def run(options: argparse.Namespace) -> int:
 
     logs.begin("witness")
     logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
+    warn_if_exposed(options.signing_key)
     try:
         witness = _core.Witness(
             str(options.state),
