@@ -138,7 +138,7 @@ def test_an_export_verifies_with_the_key_alone_and_not_when_a_byte_is_changed(
     assert (code, told.splitlines()[-1]) == (0, "verified"), told
     assert told.count("with none missing between") == 2
     _, other = _core.generate_key("proofgate.dev/local/demo")
-    assert run("verify-export", out, "--key", other)[0] == 40
+    assert run("verify-export", out, "--key", other)[0] == 41
     lines = (out / "exchanges.jsonl").read_text().splitlines()
     note = json.loads((out / "manifest.json").read_text())["logs"]
     notes = {log["origin"]: log["checkpoint"] for log in note}

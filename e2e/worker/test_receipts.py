@@ -193,7 +193,7 @@ def test_the_command_fetches_a_receipt_and_both_verifiers_show_the_bytes(gateway
     wrong = command(*verify, "--response", "other", cwd=folder)
     assert wrong.returncode == 40 and "not the response that was recorded" in wrong.stderr
     _, stranger = _core.generate_key(gateway.verifying_key.split("+")[0])
-    assert command("verify", "receipt", "--key", stranger, cwd=folder).returncode == 40
+    assert command("verify", "receipt", "--key", stranger, cwd=folder).returncode == 41
     assert command(*verify, "--record", "receipt", "--request", "request", cwd=folder).returncode == 2
     unknown = command("receipt", "no-uuid", "--url", url, "--api-key-file", "key", cwd=folder)
     assert unknown.returncode == 2 and "[unknown_receipt]" in unknown.stderr

@@ -8,6 +8,7 @@ import pytest
 
 from proofgate.another_key import ANOTHER_KEY, explained, verdict
 from proofgate.evidence import UNREAD, VERDICTS, render_report
+from proofgate.exit_codes import ExitCode, fail
 
 OWN, GIVEN = "proofgate.dev/a+11111111+AQID", "proofgate.dev/b+22222222+AQID"
 
@@ -28,6 +29,20 @@ def test_the_code_decides_and_not_the_words(message: str) -> None:
     assert verdict(report({"message": message}), GIVEN) is None
     other = {"code": "tombstone_refused", "message": message}
     assert verdict(report({"code": "another_key", "message": message}, other), GIVEN) is None
+
+
+@pytest.mark.parametrize(
+    ("message", "code", "expected"),
+    [
+        ("not verified: no signature [another_key]", ExitCode.INVALID, ExitCode.ANOTHER_KEY),
+        ("no signature [another_key]", ExitCode.USAGE, ExitCode.ANOTHER_KEY),
+        ("not verified: the root differs [proof]", ExitCode.INVALID, ExitCode.INVALID),
+        # A worker that cannot start is no verdict on evidence.
+        ("no signature [another_key]", ExitCode.FAILED, ExitCode.FAILED),
+    ],
+)
+def test_another_key_has_an_exit_code_of_its_own(message: str, code: int, expected: int) -> None:
+    assert fail(message, code) == expected
 
 
 def test_a_log_that_cannot_be_read_is_not_said_to_have_been_changed() -> None:

@@ -198,6 +198,24 @@ def test_validate_accepts_a_good_configuration(
     assert capsys.readouterr().out == expected
 
 
+def test_validate_warns_of_a_signing_key_that_everybody_can_read(
+    config_directory: ConfigDirectory, capsys: Capture
+) -> None:
+    key = config_directory.path / "signing-key"
+    key.chmod(0o640)
+    assert main(["validate", str(config_directory.file)]) == 0
+    assert capsys.readouterr().err == ""
+    key.chmod(0o644)
+    assert main(["validate", str(config_directory.file)]) == 0
+    assert (
+        f"{key} is secret, and every user of this machine can read it: chmod 600" in capsys.readouterr().err
+    )
+    [warning] = load(config_directory.file).warnings
+    assert warning.code == "config_exposed_signing_key"
+    assert main(["keys", "show", str(key)]) == 0
+    assert "every user of this machine can read it" in capsys.readouterr().err
+
+
 def test_validate_asks_the_core_as_well(
     config_directory: ConfigDirectory, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -413,7 +431,7 @@ def test_fsck_takes_checkpoints_that_were_kept(recorded: Recorded, tmp_path: Pat
     assert main([*fsck, *kept]) == 2
     assert "--against needs --key" in capsys.readouterr().err
     (tmp_path / "b").write_text(Key(LEDGER.name, bytes(32)).checkpoint(recorded.origin, 1, bytes(32)))
-    assert main([*fsck, "--key", VKEY, *kept]) == 2
+    assert main([*fsck, "--key", VKEY, *kept]) == 41
     assert "b: note 1: " in capsys.readouterr().err
     assert main([*fsck, "--key", VKEY, "--against", str(tmp_path / "nowhere")]) == 2
 
@@ -491,8 +509,9 @@ def test_export_leaves_says_how_many(recorded: Recorded, tmp_path: Path, capsys:
 
 
 def test_an_error_of_the_core_is_one_sentence_with_its_code(tmp_path: Path, capsys: Capture) -> None:
-    assert main(["export-leaves", str(tmp_path / "nowhere"), "--out", str(tmp_path / "leaves")]) == 1
-    assert capsys.readouterr().err == f"proofgate: {tmp_path / 'nowhere'} holds no log [not_a_log]\n"
+    assert main(["export-leaves", str(tmp_path / "nowhere"), "--out", str(tmp_path / "leaves")]) == 2
+    error = f"{tmp_path / 'nowhere'} holds no log: give the directory of a ledger, of a shard or of a log"
+    assert capsys.readouterr().err == f"proofgate: {error} [not_a_log]\n"
 
 
 def test_keygen_writes_a_key_pair_and_shows_the_public_half_only(tmp_path: Path, capsys: Capture) -> None:

@@ -3,6 +3,7 @@ read that a log was tampered with."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 #: The core's code of what no signature of is by the key that was given, and of findings about it.
@@ -15,10 +16,15 @@ ANOTHER_KEY = (
 _INVALID = "invalid"
 
 
+def is_about_key(message: str) -> bool:
+    """Whether a refusal has the code of another key behind it, in brackets."""
+    return f"[{CODE}]" in message
+
+
 def explained(message: str) -> str:
     """A refusal with its code behind it, in brackets, and what it means where no signature is by the key that
     was given."""
-    if f"[{CODE}]" not in message:
+    if not is_about_key(message):
         return message
     return f"{message}\n{ANOTHER_KEY}"
 
@@ -43,6 +49,26 @@ def verdict(report: dict[str, Any], key: str | None) -> str | None:
         f"another key: the logs name {', '.join(sorted(foreign))} as their key, but {given} was given. "
         "Until the right key is given, it is unknown whether anything was changed"
     )
+
+
+def of_ledger(ledger: Path, key: str) -> str | None:
+    """Why a key cannot be that of a ledger's directory: it made none of the checkpoints there.
+
+    None where it has no checkpoint, or one that is by this key or that cannot be read.
+    """
+    from proofgate import _core
+
+    found = False
+    for path in ledger.glob("*/*/checkpoint"):
+        try:
+            _core.verify_checkpoint(path.read_text(encoding="utf-8"), key)
+        except (_core.ProofgateError, OSError, UnicodeDecodeError) as error:
+            if getattr(error, "code", None) != CODE:
+                return None
+            found = True
+        else:
+            return None
+    return f"--ledger-key is not the key of {ledger} [{CODE}]" if found else None
 
 
 def _named(key: object) -> str:

@@ -16,15 +16,13 @@ from typing import Any
 
 from proofgate import _core, another_key
 from proofgate.admin_client import AdminError, AdminRefusedError, ask
-
-EXIT_OK = 0
-EXIT_INVALID = 40
+from proofgate.exit_codes import ExitCode
 
 VERDICTS = {
-    0: "verified",
-    10: "incomplete: all present records verify, but the log is not sealed or not complete",
-    30: "diverged: the log contradicts a checkpoint that was signed before",
-    40: "invalid: the log was changed after it was written",
+    ExitCode.OK: "verified",
+    ExitCode.INCOMPLETE: "incomplete: all present records verify, but the log is not sealed or not complete",
+    ExitCode.DIVERGED: "diverged: the log contradicts a checkpoint that was signed before",
+    ExitCode.INVALID: "invalid: the log was changed after it was written",
 }
 #: Of a ledger in which nothing else is invalid.
 UNREAD = "invalid: a part of the ledger cannot be read, and was not checked"
@@ -231,7 +229,7 @@ def fsck(
     is whoever has the keeping key. A copy from a `mirror` lacks salts, trees and the logs that go on. Salts
     that need a shred key are checked with those of a folder.
 
-    Returns the exit class and the report.
+    Returns the exit code and the report.
 
     Raises EvidenceError.
     """
@@ -251,7 +249,10 @@ def fsck(
         if error.code in ("bad_note", another_key.CODE):
             raise EvidenceError(f"{error} [{error.code}]") from None
         raise
-    return exit_class, json.loads(report)
+    document: dict[str, Any] = json.loads(report)
+    if exit_class == ExitCode.INVALID and another_key.verdict(document, verifying_key) is not None:
+        exit_class = ExitCode.ANOTHER_KEY
+    return exit_class, document
 
 
 def render_report(exit_class: int, report: dict[str, Any], key: str | None = None) -> str:
@@ -259,9 +260,9 @@ def render_report(exit_class: int, report: dict[str, Any], key: str | None = Non
     wrong one is told from logs that were changed. Raises EvidenceError for a key that is none."""
     lines = list(_outline(report, 0))
     told = VERDICTS.get(exit_class, f"unknown exit class {exit_class}")
-    if exit_class == EXIT_INVALID and _is_unread_alone(report):
+    if exit_class == ExitCode.INVALID and _is_unread_alone(report):
         told = UNREAD
-    if exit_class == EXIT_INVALID and key is not None:
+    if exit_class == ExitCode.ANOTHER_KEY and key is not None:
         told = another_key.verdict(report, read_verifying_key(key)) or told
     lines.append(told)
     return "\n".join(lines)

@@ -3,18 +3,47 @@
 from __future__ import annotations
 
 import sys
+from enum import IntEnum
 
-from proofgate.another_key import explained
+from proofgate.another_key import explained, is_about_key
 
-EXIT_OK = 0
-EXIT_FAILED = 1
-EXIT_USAGE = 2
-#: What is there was done, and something of it cannot be read.
-EXIT_INCOMPLETE = 10
-EXIT_INVALID_EVIDENCE = 40
+
+class ExitCode(IntEnum):
+    """What every command ends with. Help and the reference print the meanings."""
+
+    meaning: str
+
+    def __new__(cls, code: int, meaning: str) -> ExitCode:
+        """A code with its meaning."""
+        made = int.__new__(cls, code)
+        made._value_ = code
+        made.meaning = meaning
+        return made
+
+    OK = 0, "done"
+    FAILED = 1, "failed, not ready, or something remains that was to be removed"
+    USAGE = 2, "wrong usage: arguments, configuration, a file that cannot be read, a folder without a log"
+    NOTHING_REPLAYED = 3, "no verdict could be replayed"
+    INCOMPLETE = 10, "incomplete: what is there verifies, and something is missing or cannot be read"
+    DIVERGED = 30, "diverged: a log contradicts a checkpoint that was signed before"
+    INVALID = 40, "invalid: evidence does not verify, or was changed after it was written"
+    ANOTHER_KEY = 41, "another key: the given key made none of the signatures, so changes are unknown"
+    INTERRUPTED = 130, "interrupted"
+
+
+EXIT_OK = ExitCode.OK
+EXIT_FAILED = ExitCode.FAILED
+EXIT_USAGE = ExitCode.USAGE
+EXIT_INCOMPLETE = ExitCode.INCOMPLETE
+EXIT_INVALID_EVIDENCE = ExitCode.INVALID
 
 
 def fail(message: str, code: int) -> int:
-    """Prints on standard error why a command failed, and returns its exit code."""
+    """Prints on standard error why a command failed, and returns its exit code.
+
+    Where the given key made no signature, evidence is neither valid nor invalid: the code is ANOTHER_KEY.
+    """
     print(f"proofgate: {explained(message)}", file=sys.stderr)
+    if is_about_key(message) and code in (ExitCode.USAGE, ExitCode.INVALID):
+        return ExitCode.ANOTHER_KEY
     return code

@@ -26,6 +26,7 @@ from proofgate.admin import PASSING, create_app
 from proofgate.archive import Archive
 from proofgate.cgroups import read_cpus
 from proofgate.config import Config
+from proofgate.exit_codes import EXIT_FAILED, EXIT_OK
 from proofgate.http_server import Bounds, Server, address_of, bind, on_signals
 from proofgate.identity.renewal import Credentials
 from proofgate.key_sets import KeySets
@@ -36,9 +37,6 @@ from proofgate.telemetry.exporter import Exporter
 from proofgate.tenant_shards import TenantShards
 
 log = logging.getLogger("proofgate")
-
-EXIT_SEALED = 0
-EXIT_FAILED = 1
 
 LOWEST_PRIORITY = 19
 # After the drain deadline the core cuts what is still in flight, then seals and signs: so long may that take.
@@ -146,7 +144,7 @@ class WorkerProcess:
         serving = asyncio.create_task(server.serve(sockets=[listener]))
         try:
             if await self._wait_for_signal(serving):
-                return EXIT_SEALED if await self._sealed() else EXIT_FAILED
+                return EXIT_OK if await self._sealed() else EXIT_FAILED
             return EXIT_FAILED
         finally:
             server.should_exit = True

@@ -11,17 +11,23 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from proofgate import _core, logs
+from proofgate import _core, another_key, logs
 from proofgate.argument_types import address
 from proofgate.auditor import workers
 from proofgate.auditor.served import ROOT, ServedLedger
 from proofgate.evidence import VERDICTS, read_verifying_key
-from proofgate.exit_codes import EXIT_FAILED, EXIT_USAGE, fail
+from proofgate.exit_codes import EXIT_FAILED, EXIT_USAGE, ExitCode, fail
 from proofgate.index import audited
+from proofgate.keys import warn_if_exposed
 from proofgate.mirror import audited as mirrored
 from proofgate.siem import audited as streamed
 
-_EXIT_CODES = {"ok": 0, "incomplete": 10, "diverged": 30, "invalid": 40}
+_EXIT_CODES = {
+    "ok": ExitCode.OK,
+    "incomplete": ExitCode.INCOMPLETE,
+    "diverged": ExitCode.DIVERGED,
+    "invalid": ExitCode.INVALID,
+}
 _SCRUB_MIB = 8
 #: As much as there is.
 _ALL = (1 << 64) - 1
@@ -159,12 +165,17 @@ def run(options: argparse.Namespace) -> int:
     )
     if refused:
         return fail(refused, EXIT_USAGE)
+    if options.ledger is not None and _begins(options):
+        foreign = another_key.of_ledger(options.ledger, read_verifying_key(options.ledger_key))
+        if foreign:
+            return fail(foreign, ExitCode.ANOTHER_KEY)
     if options.witness_ca is not None:
         try:
             ssl.create_default_context(cafile=options.witness_ca)
         except OSError as error:
             why = "it contains no readable certificate" if isinstance(error, ssl.SSLError) else error.strerror
             return fail(f"--witness-ca: {options.witness_ca}: {why} [auditor_witness_ca]", EXIT_USAGE)
+    warn_if_exposed(options.signing_key)
     try:
         served = workers.served(options)
         auditor = _open(options, served)
@@ -200,6 +211,11 @@ def run(options: argparse.Namespace) -> int:
     watch.mirrors = mirrored.mirrors(options, auditor, keeping_key)
     witnesses = Witnesses(auditor, urls, authorities=options.witness_ca)
     return _look_once(watch, witnesses, options) if options.once else _serve(watch, witnesses, options)
+
+
+def _begins(options: argparse.Namespace) -> bool:
+    """Whether this auditor knows nothing of the ledger yet: then a wrong key is a slip, and no attack."""
+    return bool(options.new_aggregate or (options.held is not None and not options.held.exists()))
 
 
 def _wrong_folders(options: argparse.Namespace) -> str | None:

@@ -13,7 +13,7 @@ from typing import NoReturn
 
 from proofgate import __version__, terminal
 from proofgate.cli.catalogue import BY_PATH, COMMANDS, FORMER, GROUPS, Command
-from proofgate.exit_codes import EXIT_FAILED, EXIT_USAGE, fail
+from proofgate.exit_codes import ExitCode, fail
 
 _HELP = ("-h", "--help")
 
@@ -36,17 +36,20 @@ def _run(options: argparse.Namespace) -> int:
     try:
         return command(options)
     except (EvidenceError, UnknownLogFormatError) as error:
-        return fail(str(error), EXIT_USAGE)
+        return fail(str(error), ExitCode.USAGE)
     except _core.ConfigError as error:
-        return fail(f"{error} [{error.code}]", EXIT_USAGE)
+        return fail(f"{error} [{error.code}]", ExitCode.USAGE)
     except _core.ProofgateError as error:
-        return fail(f"{error} [{error.code}]", EXIT_FAILED)
+        if error.code == "not_a_log":
+            advice = "give the directory of a ledger, of a shard or of a log"
+            return fail(f"{error}: {advice} [{error.code}]", ExitCode.USAGE)
+        return fail(f"{error} [{error.code}]", ExitCode.FAILED)
     except KeyboardInterrupt:
-        return 130
+        return ExitCode.INTERRUPTED
     except BrokenPipeError:
         # The reader of a pipe is gone; the interpreter must not report it a second time when it flushes.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return EXIT_FAILED
+        return ExitCode.FAILED
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
@@ -56,7 +59,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     if words[:1] == ["help"]:
         words = [*words[1:], "--help"]
     if not words:
-        _show(None, EXIT_USAGE)
+        _show(None, ExitCode.USAGE)
     if words[0] == "--version":
         print(f"proofgate {__version__}")
         sys.exit(0)
@@ -64,7 +67,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         _show(None, 0)
     if words[0] in GROUPS:
         if len(words) == 1:
-            _show(words[0], EXIT_USAGE)
+            _show(words[0], ExitCode.USAGE)
         if words[1] in _HELP:
             _show(words[0], 0)
         command, rest = BY_PATH.get(" ".join(words[:2])), words[2:]
@@ -153,4 +156,4 @@ def _refuse(words: Sequence[str]) -> NoReturn:
         found = found or exact or names.get(nearest(name, names) or "")
         hint = f": did you mean {found}?" if found else ": proofgate --help lists the commands"
         message = f"no command {given}{hint}"
-    sys.exit(fail(message, EXIT_USAGE))
+    sys.exit(fail(message, ExitCode.USAGE))

@@ -5,24 +5,10 @@ from __future__ import annotations
 import textwrap
 
 from proofgate.cli.catalogue import GROUPS, Command, of_group
+from proofgate.exit_codes import ExitCode
 
 #: Columns of a description.
 WIDTH = 98
-
-EXIT_CODES = """\
-exit codes:
-  0   done; serve: drained and sealed
-  1   serve: the worker could not start, or its log was not sealed before the drain deadline;
-      policy test: an example or a sample failed; ledger erase, shred: a salt or a key remains;
-      ledger replay: a verdict is not reproduced
-  2   wrong usage: arguments, configuration, a file that cannot be read, an unknown exchange
-  3   ledger replay: nothing could be replayed
-  10  ledger fsck, audit run --once, audit verify-export: incomplete;
-      ledger retention: something that was due remains; audit access-log: it cannot be compared
-  30  ledger fsck, audit run --once: diverged; audit access-log: it was changed
-  40  ledger fsck, audit run --once, audit index, ledger configuration and commands that verify:
-      invalid
-"""
 
 
 def of_all() -> str:
@@ -41,7 +27,7 @@ def of_all() -> str:
         f"every day:\n{_rows(of_group(''))}\n\n"
         "groups:\n" + "\n".join(groups) + "\n\n"
         "options:\n  --help      also after a group or a command\n  --version   print the version\n\n"
-        f"{EXIT_CODES}"
+        f"exit codes:\n{_exit_codes()}\n"
     )
 
 
@@ -68,3 +54,7 @@ def _rows(commands: list[Command]) -> str:
         )
         for command in commands
     )
+
+
+def _exit_codes() -> str:
+    return "\n".join(f"  {code.value:<5} {code.meaning}" for code in ExitCode)

@@ -12,11 +12,12 @@ from typing import Any
 
 from proofgate import _core
 from proofgate.aggregate_log import AggregateLogError, StateFiles, entries
+from proofgate.another_key import is_about_key
 from proofgate.evidence import VERDICTS, read_text, read_verifying_key
-from proofgate.exit_codes import EXIT_USAGE, fail
+from proofgate.exit_codes import EXIT_USAGE, ExitCode, fail
 from proofgate.index.access_log import AccessLogError, Part, parts, replay
 
-_INCOMPLETE, _DIVERGED = 10, 30
+_INCOMPLETE, _DIVERGED = ExitCode.INCOMPLETE, ExitCode.DIVERGED
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,8 @@ def run(options: argparse.Namespace) -> int:
                 logs.setdefault(begun, []).extend(files)
         code = max([_report(begun, told.get(begun, []), logs) for begun in sorted({*told, *logs})], default=0)
     except (_DivergedError, AggregateLogError) as error:
+        if is_about_key(str(error)):
+            return fail(str(error), EXIT_USAGE)
         print(error)
         code = _DIVERGED
     except OSError as error:

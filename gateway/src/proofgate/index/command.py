@@ -14,9 +14,9 @@ from pathlib import Path
 
 from proofgate import _core
 from proofgate import logs as process_logs
-from proofgate.another_key import explained
+from proofgate.another_key import explained, is_about_key
 from proofgate.evidence import read_verifying_key
-from proofgate.exit_codes import EXIT_FAILED, EXIT_INVALID_EVIDENCE, EXIT_OK, EXIT_USAGE, fail
+from proofgate.exit_codes import EXIT_FAILED, EXIT_INVALID_EVIDENCE, EXIT_OK, EXIT_USAGE, ExitCode, fail
 from proofgate.index import by_hand
 from proofgate.index.errors import IndexUnusableError
 from proofgate.index.filter import NAMES, Filter
@@ -24,7 +24,15 @@ from proofgate.index.query import MOST_ROWS, Questions
 
 _Command = Callable[..., argparse.ArgumentParser]
 _FOLLOW_SECONDS = 1.0
-_QUESTIONS = {"bad_filter", "bad_cursor", "cursor_differs", "cursor_expired", "day_pruned", "bad_export"}
+_QUESTIONS = {
+    "bad_filter",
+    "bad_cursor",
+    "cursor_differs",
+    "cursor_expired",
+    "day_pruned",
+    "bad_export",
+    "index_missing",
+}
 
 
 def add_index(command: _Command) -> None:
@@ -196,6 +204,8 @@ def run(options: argparse.Namespace) -> int:
     except IndexUnusableError as error:
         return told(error)
     print(f"{indexer.records} records read into {options.index}")
+    if problems and not indexer.problems and all(map(is_about_key, problems)):
+        return ExitCode.ANOTHER_KEY
     return EXIT_INVALID_EVIDENCE if problems or indexer.problems else EXIT_OK
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from proofgate import _core, logs
 from proofgate.evidence import read_verifying_key
-from proofgate.exit_codes import EXIT_INVALID_EVIDENCE, EXIT_OK, EXIT_USAGE, fail
+from proofgate.exit_codes import EXIT_INCOMPLETE, EXIT_INVALID_EVIDENCE, EXIT_OK, EXIT_USAGE, fail
 from proofgate.index import by_hand
 from proofgate.index.command import add_filter, read_filter, told
 from proofgate.index.errors import IndexUnusableError
@@ -21,8 +21,6 @@ from proofgate.index.show import plain
 
 if TYPE_CHECKING:
     from proofgate.index.checked_export import Checked
-
-EXIT_INCOMPLETE = 10
 
 
 def add_export(command: Callable[..., argparse.ArgumentParser]) -> None:

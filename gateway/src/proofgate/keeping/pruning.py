@@ -7,12 +7,12 @@ import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from proofgate.exit_codes import EXIT_OK, EXIT_USAGE, fail
+from proofgate.exit_codes import EXIT_OK, EXIT_USAGE, ExitCode, fail
 from proofgate.keeping import arguments
 from proofgate.keeping.ledger import KeptLedger, Logs
 
 #: Of a log that stays, something cannot be read or believed.
-EXIT_UNREADABLE = 10
+EXIT_UNREADABLE = ExitCode.INCOMPLETE
 _SPOILED = frozenset({"damaged", "tombstone_refused"})
 
 

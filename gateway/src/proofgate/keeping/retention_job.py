@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from proofgate import _core, evidence
-from proofgate.exit_codes import EXIT_FAILED, EXIT_OK, EXIT_USAGE, fail
+from proofgate.exit_codes import EXIT_FAILED, EXIT_OK, EXIT_USAGE, ExitCode, fail
 from proofgate.keeping import arguments, erasing, pruning
 from proofgate.keeping.anchors import Anchors, AnchorsError
 from proofgate.keeping.ledger import KeptLedger, Logs
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from proofgate.keeping.plans import Changes, KeepingPlan
 
 #: Something stays that was to go, until somebody looks.
-EXIT_STAYS = 10
+EXIT_STAYS = ExitCode.INCOMPLETE
 #: What a kubelet takes of a container's last words (terminationMessagePath), in bytes.
 MAX_REPORT = 4096
 _MAX_MESSAGE = 512

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from proofgate import _core
-from proofgate.another_key import explained
+from proofgate.another_key import explained, is_about_key
 from proofgate.config import InvalidConfigError, load_settings
 from proofgate.evidence import read_verifying_key
-from proofgate.exit_codes import EXIT_FAILED, EXIT_OK, EXIT_USAGE, fail
+from proofgate.exit_codes import EXIT_FAILED, EXIT_OK, EXIT_USAGE, ExitCode, fail
 from proofgate.index import by_hand
 from proofgate.keeping.arguments import moment, moment_before
 from proofgate.replay.engines import Engines, archived, other
@@ -21,7 +21,6 @@ from proofgate.replay.report import Report
 from proofgate.replay.run import Replay, exchanges, of_this_version, replay
 from proofgate.replay.sources import FirstOf, Folder, Source, Stored
 
-EXIT_NOTHING = 3
 #: Seconds between two lines of progress.
 _PROGRESS = 5
 
@@ -148,9 +147,11 @@ def run(options: argparse.Namespace) -> int:
         report.add(replayed)
     problems = core.problems + report.problems
     _print(report, core.unverified, problems, options.json)
+    if problems and not report.differs and all(map(is_about_key, problems)):
+        return ExitCode.ANOTHER_KEY
     if report.differs or problems:
         return EXIT_FAILED
-    return EXIT_OK if report.replayed else EXIT_NOTHING
+    return EXIT_OK if report.replayed else ExitCode.NOTHING_REPLAYED
 
 
 def _told(replays: Iterable[list[Replay]]) -> Iterator[list[Replay]]:

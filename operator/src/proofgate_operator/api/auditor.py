@@ -78,8 +78,9 @@ class Auditor(Section):
     them when it is enabled again."""
     signing_key_secret_ref: SigningKeyRef
     """Entry of a Secret with the auditor's signing key, as `proofgate keys generate` writes it. The key's
-    name is the name of the auditor's log, and must not be the ledger's name, or above or below it. A different key
-    with the same name is refused. A key with another name starts another log, which needs a new storage."""
+    name is the name of the auditor's log, and must not be the ledger's name, or above or below it. A
+    different key with the same name is refused. A key with another name starts another log, which needs a new
+    storage."""
     storage: Annotated[
         AuditorStorage, Field(json_schema_extra=rules(*storage_rules("spec.auditor.storage")))
     ] = AuditorStorage()
