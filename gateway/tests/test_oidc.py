@@ -206,7 +206,7 @@ def test_a_person_of_a_group_signs_in_and_reads_are_recorded_under_the_name(sign
     assert told == {"readers": True, "oidc": True, "reader": {"name": "oidc:ada", "tenant": None}}
     assert {row["tenant"] for row in signing.exchanges().json()["exchanges"]} == {"acme", "globex"}
     assert signing.recorded()[-1]["reader"] == "oidc:ada"
-    assert signing.client.post(f"{signing.url}/oidc/logout").status_code == 200
+    assert signing.client.post(f"{signing.url}/v1/sign-out").status_code == 200
     assert code_of(signing.exchanges()) == "not_a_reader"
 
 

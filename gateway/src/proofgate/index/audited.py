@@ -71,6 +71,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="a JSON object with an OpenID provider and its groups that may read (default: only keys)",
     )
+    parser.add_argument(
+        "--sign-in-links",
+        type=Path,
+        metavar="DIR",
+        help="accept the one-time sign-in links in this directory, which `proofgate sign-in-link` makes "
+        "(default: none)",
+    )
 
 
 def wrong_arguments(options: argparse.Namespace) -> str | None:
@@ -80,15 +87,24 @@ def wrong_arguments(options: argparse.Namespace) -> str | None:
             return "--index-days needs --index"
         if options.readers is not None:
             return "--readers needs --index"
-        more = {"--export-key": options.export_key, "--oidc": options.oidc}
+        more = _for_readers(options)
         named = next((name for name, value in more.items() if value is not None), None)
         return None if named is None else f"{named} needs --index and --readers"
-    for name, value in (("--export-key", options.export_key), ("--oidc", options.oidc)):
+    for name, value in _for_readers(options).items():
         if value is not None and options.readers is None:
             return f"{name} needs --readers"
     if options.once:
         return "--index cannot be combined with --once: use `proofgate audit index`"
     return require_apart(options.index, options.ledger, same_volume=options.same_volume)
+
+
+def _for_readers(options: argparse.Namespace) -> dict[str, Path | None]:
+    """Options that have no meaning without readers."""
+    return {
+        "--export-key": options.export_key,
+        "--oidc": options.oidc,
+        "--sign-in-links": options.sign_in_links,
+    }
 
 
 def _days(text: str) -> int:
@@ -136,6 +152,7 @@ def kept(options: argparse.Namespace, ledger_key: str, auditor: _core.Auditor) -
             from proofgate.index.access_log import AccessLog
             from proofgate.index.readers import Readers
             from proofgate.index.routes import Desk
+            from proofgate.index.sign_in_links import SignInLinks
 
             access_log = AccessLog(options.state, time.time_ns() // 1000, auditor.reads_told())
             if access_log.changed is not None:
@@ -150,6 +167,7 @@ def kept(options: argparse.Namespace, ledger_key: str, auditor: _core.Auditor) -
                 index.standing,
                 _export_key(options),
                 _oidc(options),
+                None if options.sign_in_links is None else SignInLinks(options.sign_in_links),
             )
             stack.callback(desk.flush, ending=True)
             by_hand.tell_place(options.index, options.state)

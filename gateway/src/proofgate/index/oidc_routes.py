@@ -1,19 +1,18 @@
-"""The paths of a sign-in with an OpenID provider, and its cookies."""
+"""The paths of a sign-in with an OpenID provider, and the cookie of one that has started."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
 from http import HTTPStatus
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 from fastapi import FastAPI, Request, Response
-from fastapi.responses import JSONResponse, RedirectResponse
+from fastapi.responses import RedirectResponse
 
 from proofgate.http_errors import Refusal
 from proofgate.index.oidc import SIGN_IN_SECONDS, Oidc, SignInError
-from proofgate.index.readers import Reader
-from proofgate.index.sessions import Sessions
+from proofgate.index.session_cookie import SessionCookie
 
 _PRIVATE = {"Cache-Control": "no-store"}
 #: Answers of the provider are waited for by so many at once.
@@ -28,22 +27,14 @@ _Answer = TypeVar("_Answer")
 class OidcPort:
     """Adds sign-in to an auditor's port."""
 
-    def __init__(self, oidc: Oidc, failed: Callable[[str | None, str], None]) -> None:
-        """`failed` records a sign-in that failed: address and code."""
-        self._oidc, self._failed = oidc, failed
-        self.sessions = Sessions()
+    def __init__(self, oidc: Oidc, cookie: SessionCookie, failed: Callable[[str | None, str], None]) -> None:
+        """`cookie` holds the sessions; `failed` records a sign-in that failed: address and code."""
+        self._oidc, self._cookie, self._failed = oidc, cookie, failed
         self._places = threading.BoundedSemaphore(_AT_ONCE)
-        # A browser takes a cookie with this name over TLS alone, from this host alone.
-        prefix = "__Host-" if oidc.settings.is_secure else ""
-        self._session_cookie, self._begun_cookie = f"{prefix}proofgate-session", f"{prefix}proofgate-sign-in"
-
-    def reader(self, request: Request) -> Reader | None:
-        """Who is signed in by the cookie of a request."""
-        token = request.cookies.get(self._session_cookie)
-        return None if token is None else self.sessions.find(token)
+        self._begun_cookie = cookie.named("sign-in")
 
     def add_routes(self, app: FastAPI) -> None:
-        """Adds `GET /oidc/login`, `GET /oidc/callback` and `POST /oidc/logout`."""
+        """Adds `GET /oidc/login` and `GET /oidc/callback`."""
 
         # These wait for the provider: in a thread of the pool.
         @app.get("/oidc/login")
@@ -54,29 +45,19 @@ class OidcPort:
         def callback(request: Request) -> Response:
             return _explained(request, lambda: self._callback(request))
 
-        @app.post("/oidc/logout")
-        def logout(request: Request) -> Response:
-            token = request.cookies.get(self._session_cookie)
-            if token is not None:
-                self.sessions.end(token)
-            answer = JSONResponse({}, headers=_PRIVATE)
-            self._set(answer, self._session_cookie, "", 0, "strict")
-            return answer
-
     def _login(self, request: Request) -> Response:
         url, cookie = self._asked(request, self._oidc.begin)
         answer = RedirectResponse(url, HTTPStatus.SEE_OTHER, _PRIVATE)
         # The provider's answer is a navigation from its site.
-        self._set(answer, self._begun_cookie, cookie, SIGN_IN_SECONDS, "lax")
+        self._cookie.set(answer, self._begun_cookie, cookie, SIGN_IN_SECONDS, "lax")
         return answer
 
     def _callback(self, request: Request) -> Response:
         asked, cookie = dict(request.query_params), request.cookies.get(self._begun_cookie, "")
         reader = self._asked(request, lambda: self._oidc.end(asked, cookie))
         answer = RedirectResponse(_PAGE, HTTPStatus.SEE_OTHER, _PRIVATE)
-        seconds = self._oidc.settings.session_seconds
-        self._set(answer, self._session_cookie, self.sessions.begin(reader), seconds, "strict")
-        self._set(answer, self._begun_cookie, "", 0, "lax")
+        self._cookie.begin(answer, reader, self._oidc.settings.session_seconds)
+        self._cookie.set(answer, self._begun_cookie, "", 0, "lax")
         return answer
 
     def _asked(self, request: Request, ask: Callable[[], _Answer]) -> _Answer:
@@ -92,19 +73,6 @@ class OidcPort:
             raise Refusal(status, error.code, str(error), _PRIVATE) from None
         finally:
             self._places.release()
-
-    def _set(
-        self, answer: Response, name: str, value: str, seconds: int, same_site: Literal["lax", "strict"]
-    ) -> None:
-        answer.set_cookie(
-            name,
-            value,
-            max_age=seconds,
-            path="/",
-            secure=self._oidc.settings.is_secure,
-            httponly=True,
-            samesite=same_site,
-        )
 
 
 def _explained(request: Request, answer: Callable[[], Response]) -> Response:

@@ -27,10 +27,12 @@ from proofgate.index.overview import overview
 from proofgate.index.places import NoPlaceError, Places
 from proofgate.index.port_export import Exports, Made
 from proofgate.index.query import MOST_ROWS, Questions, Row
-from proofgate.index.readers import Reader, Readers, ReadersError
+from proofgate.index.readers import Reader, Readers
 from proofgate.index.refused import WINDOW_SECONDS, Refused, cut
 from proofgate.index.room import SIGN_INS, Holder, holder_of_reader
 from proofgate.index.schema import time_text
+from proofgate.index.sign_in import PRIVATE, SignIn, refusal
+from proofgate.index.sign_in_links import SignInLinks
 from proofgate.index.sign_ins import SignIns
 from proofgate.index.stored import receipt
 from proofgate.index.totals import tenants
@@ -38,7 +40,6 @@ from proofgate.index.watching import WATCHED_SECONDS, Watching
 
 if TYPE_CHECKING:
     from proofgate.index.oidc import Oidc
-    from proofgate.index.oidc_routes import OidcPort
 
 log = logging.getLogger("proofgate.index")
 
@@ -58,16 +59,10 @@ _STATUS = {
 SECONDS = 10.0
 #: Of a question's path and query, in characters: all of it is recorded.
 _LONGEST_QUESTION = 4096
-_PRIVATE = {"Cache-Control": "no-store"}
 _LISTS = ("exchanges", "tenants", "records", "windows", "answers", "exported")
 
 _Limit = Annotated[int, Query(ge=1, le=MOST_ROWS)]
 _Flag = Annotated[bool, Query()]
-
-
-def _refusal(status: HTTPStatus, code: str, message: str, headers: dict[str, str] | None = None) -> Refusal:
-    """A refusal that no cache keeps: of several statuses they would (RFC 9110 section 15.1)."""
-    return Refusal(status, code, message, {**_PRIVATE, **(headers or {})})
 
 
 class Desk:
@@ -82,18 +77,14 @@ class Desk:
         standing: Callable[[], Standing] = Standing,
         export_key: str | None = None,
         oidc: Oidc | None = None,
+        links: SignInLinks | None = None,
     ) -> None:
-        """`standing` returns how far the index is; `export_key` signs exports; `oidc` signs readers in."""
+        """`standing` returns how far the index is; `export_key` signs exports; `oidc` and `links` sign in."""
         self._index, self._ledger, self._standing = index, ledger, standing
         self._readers, self._access_log = readers, access_log
         #: Sign-ins that failed.
         self.sign_ins = SignIns(lambda entry: access_log.add(entry, Holder(SIGN_INS)))
-        self._oidc: OidcPort | None = None
-        if oidc is not None:
-            # Authlib takes a while to be imported: only who uses it waits for that.
-            from proofgate.index.oidc_routes import OidcPort
-
-            self._oidc = OidcPort(oidc, self.sign_ins.failed)
+        self._sign_in = SignIn(readers, self.sign_ins, oidc, links)
         #: Answers that were not given because the part of the reader in the record is full.
         self.without_room = 0
         self._refused = Refused()
@@ -140,8 +131,7 @@ class Desk:
 
     def _add(self, reader: Reader, entry: dict[str, Any]) -> None:
         holder = holder_of_reader(reader.name, reader.tenant)
-        others = 0 if self._oidc is None else self._oidc.sessions.alike(reader)
-        self._access_log.add(entry, holder, self._readers.sharers(reader) + others)
+        self._access_log.add(entry, holder, self._readers.sharers(reader) + self._sign_in.alike(reader))
         self._full.pop(reader.name, None)
 
     @staticmethod
@@ -208,58 +198,19 @@ class Desk:
             asked_for = {**request.query_params, "of": "analysis"}
             return self._answer(reader, asked_for, lambda: self._analysis(reader, request))
 
-        @app.get("/v1/sign-in")
-        def sign_in(request: Request) -> JSONResponse:
-            reader = None if self._oidc is None else self._oidc.reader(request)
-            named = None if reader is None else {"name": reader.name, "tenant": reader.tenant}
-            told = {"readers": True, "oidc": self._oidc is not None, "reader": named}
-            return JSONResponse(told, headers=_PRIVATE)
-
-        if self._oidc is not None:
-            self._oidc.add_routes(app)
+        self._sign_in.add_routes(app)
 
         # Nothing of the ledger is in it: whoever has the key may know whose it is.
         @app.get("/v1/reader")
         def who(request: Request) -> JSONResponse:
             reader = self._reader(request)
-            return JSONResponse({"name": reader.name, "tenant": reader.tenant}, headers=_PRIVATE)
+            return JSONResponse({"name": reader.name, "tenant": reader.tenant}, headers=PRIVATE)
 
     def _reader(self, request: Request) -> Reader:
-        by_cookie = None
-        if self._oidc is not None and "authorization" not in request.headers:
-            by_cookie = self._oidc.reader(request)
-        reader = by_cookie or self._reader_by_key(request)
+        reader = self._sign_in.reader(request)
         if len(request.url.path) + len(request.url.query) > _LONGEST_QUESTION:
             message = f"a query must have at most {_LONGEST_QUESTION} characters"
-            raise _refusal(HTTPStatus.REQUEST_URI_TOO_LONG, "question_too_large", message)
-        return reader
-
-    def _reader_by_key(self, request: Request) -> Reader:
-        scheme, _, key = request.headers.get("authorization", "").partition(" ")
-        try:
-            reader = self._readers.find(key) if scheme.lower() == "bearer" and key else None
-        except ReadersError:
-            raise _refusal(
-                HTTPStatus.SERVICE_UNAVAILABLE, ReadersError.code, "the file of readers cannot be used now"
-            ) from None
-        host = None if request.client is None else request.client.host
-        if reader is not None and reader.is_expired(time.time_ns() // 1000):
-            self.sign_ins.failed(host, "reader_expired")
-            raise _refusal(
-                HTTPStatus.UNAUTHORIZED,
-                "reader_expired",
-                "this key has expired: contact the administrator of the auditor for a new one",
-                {"WWW-Authenticate": "Bearer"},
-            )
-        if reader is None:
-            if key:
-                self.sign_ins.failed(host, "not_a_reader")
-            raise _refusal(
-                HTTPStatus.UNAUTHORIZED,
-                "not_a_reader",
-                "send the key of a reader as `Authorization: Bearer KEY`; gateway keys do not work",
-                {"WWW-Authenticate": "Bearer"},
-            )
+            raise refusal(HTTPStatus.REQUEST_URI_TOO_LONG, "question_too_large", message)
         return reader
 
     def _asked(self, reader: Reader, request: Request, names: Collection[str], newest: bool) -> Filter:
@@ -272,7 +223,7 @@ class Desk:
         if reader.tenant is None:
             return wanted
         if wanted.tenant not in (None, reader.tenant):
-            raise _refusal(
+            raise refusal(
                 HTTPStatus.FORBIDDEN, "other_tenant", "this reader may see only exchanges of its own tenant"
             )
         return replace(wanted, tenant=reader.tenant)
@@ -327,7 +278,7 @@ class Desk:
             raise
         [file] = made
         return StreamingResponse(
-            file.chunks(), media_type=file.media_type, headers={**_PRIVATE, **file.headers()}
+            file.chunks(), media_type=file.media_type, headers={**PRIVATE, **file.headers()}
         )
 
     def _told(self) -> dict[str, Any]:
@@ -349,7 +300,7 @@ class Desk:
         row = questions.find(str(wanted.id), wanted.tenant)
         if row is None:
             # Another tenant's is as one that is not there.
-            raise _refusal(
+            raise refusal(
                 HTTPStatus.NOT_FOUND, "no_such_exchange", "the index has no such exchange for this reader"
             )
         return row
@@ -357,7 +308,7 @@ class Desk:
     def _answer(
         self, reader: Reader, asked: dict[str, str], ask: Callable[[], dict[str, Any]], watch: bool = False
     ) -> JSONResponse:
-        return JSONResponse(self._recorded(reader, asked, ask, watch), headers=_PRIVATE)
+        return JSONResponse(self._recorded(reader, asked, ask, watch), headers=PRIVATE)
 
     def _recorded(
         self, reader: Reader, asked: dict[str, str], ask: Callable[[], dict[str, Any]], watch: bool = False
@@ -375,14 +326,14 @@ class Desk:
             if error.code not in _STATUS:
                 log.error("the index cannot be queried: %s [%s]", error, error.code)  # noqa: TRY400
                 message = "the index cannot be queried now"
-            refused = _refusal(status, error.code, message)
+            refused = refusal(status, error.code, message)
         except _core.ProofgateError as error:
             log.error("records cannot be read: %s [%s]", error, error.code)  # noqa: TRY400
             status = _STATUS.get(error.code, HTTPStatus.SERVICE_UNAVAILABLE)
-            refused = _refusal(status, error.code, "the ledger cannot provide these records now")
+            refused = refusal(status, error.code, "the ledger cannot provide these records now")
         except NoPlaceError:
             message = "too many requests are in progress: try again in a moment"
-            refused = _refusal(HTTPStatus.SERVICE_UNAVAILABLE, "busy", message)
+            refused = refusal(HTTPStatus.SERVICE_UNAVAILABLE, "busy", message)
         except Refusal as error:
             refused = error
         watched = (reader.name, reader.tenant, *sorted(asked.items()))
@@ -425,4 +376,4 @@ class Desk:
             log.error("no query is answered: the access log cannot be written: %s", error)  # noqa: TRY400
         else:
             return
-        raise _refusal(HTTPStatus.SERVICE_UNAVAILABLE, "access_log_unavailable", message)
+        raise refusal(HTTPStatus.SERVICE_UNAVAILABLE, "access_log_unavailable", message)

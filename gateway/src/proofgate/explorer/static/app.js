@@ -13,6 +13,7 @@ import * as overview from "./overview.js";
 import * as receipt from "./receipt.js";
 import * as session from "./session.js";
 import { notSignedIn } from "./sign-in.js";
+import * as signInLink from "./sign-in-link.js";
 import * as tenants from "./tenants.js";
 import * as tree from "./tree.js";
 
@@ -31,6 +32,7 @@ const VIEWS = {
   witnesses: { title: "Witnesses", view: cosignatures.view },
   keys: { title: "Keys", view: keys.view },
   "not-signed-in": { title: "Sign in", view: notSignedIn },
+  "sign-in": { title: "Sign in", view: signInLink.view },
 };
 const main = document.getElementById("main");
 const alarms = document.getElementById("alarms");

@@ -1,5 +1,5 @@
 // The signed-in reader: by a key that this tab keeps until it is closed, and sends in a header only; or by a cookie of a
-// sign-in with an OpenID provider, which no script can read.
+// sign-in with an OpenID provider or a one-time link, which no script can read.
 import { AuditorError, ask } from "./auditor.js";
 
 const NAME = "proofgate-explorer/reader";
@@ -20,7 +20,7 @@ export function signedIn() {
 export async function signOut() {
   const byCookie = signedIn()?.key === null;
   forget();
-  if (byCookie) await ask("oidc/logout", {}, COOKIE_POST).catch(() => null);
+  if (byCookie) await ask("v1/sign-out", {}, COOKIE_POST).catch(() => null);
 }
 
 function forget() {
@@ -36,6 +36,13 @@ function forget() {
 export async function signIn(key) {
   const { name, tenant } = await json("v1/reader", key);
   keep({ key, name: String(name), tenant: tenant === null ? null : String(tenant) });
+}
+
+/** Signs in with the token of a link that works once. Rejects with AuditorError for one that is used or too old. */
+export async function signInOnce(token) {
+  const { name, tenant } = await (await ask("v1/sign-in/once", headersOf(token), COOKIE_POST)).json();
+  forget();
+  keep({ key: null, name: String(name), tenant: tenant === null ? null : String(tenant) });
 }
 
 /** Whether the auditor answers readers, and an OpenID provider signs them in. A reader with its cookie is signed in. */

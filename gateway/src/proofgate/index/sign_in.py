@@ -1,0 +1,149 @@
+"""Readers of an index over the port: they sign in with a key, an OpenID provider, or a one-time link."""
+
+from __future__ import annotations
+
+import logging
+import time
+from http import HTTPStatus
+from typing import TYPE_CHECKING
+
+from fastapi import FastAPI, Request
+from fastapi.responses import JSONResponse
+
+from proofgate.http_errors import Refusal
+from proofgate.index.readers import Reader, Readers, ReadersError
+from proofgate.index.session_cookie import SessionCookie
+from proofgate.index.sign_in_links import SESSION_SECONDS, SignInLinks
+from proofgate.index.sign_ins import SignIns
+
+if TYPE_CHECKING:
+    from proofgate.index.oidc import Oidc
+    from proofgate.index.oidc_routes import OidcPort
+
+log = logging.getLogger("proofgate.index")
+
+PRIVATE = {"Cache-Control": "no-store"}
+_BEARER = {"WWW-Authenticate": "Bearer"}
+
+
+def refusal(status: HTTPStatus, code: str, message: str, headers: dict[str, str] | None = None) -> Refusal:
+    """A refusal that no cache keeps: of several statuses they would (RFC 9110 section 15.1)."""
+    return Refusal(status, code, message, {**PRIVATE, **(headers or {})})
+
+
+class SignIn:
+    """Finds the reader of a request, and signs readers in and out."""
+
+    def __init__(
+        self,
+        readers: Readers,
+        failed: SignIns,
+        oidc: Oidc | None = None,
+        links: SignInLinks | None = None,
+    ) -> None:
+        """`failed` records sign-ins that failed. Without `oidc` and `links` there are only keys."""
+        self._readers, self._failed, self._links = readers, failed, links
+        self._cookie: SessionCookie | None = None
+        self._oidc: OidcPort | None = None
+        if oidc is not None or links is not None:
+            self._cookie = SessionCookie(is_secure=oidc is not None and oidc.settings.is_secure)
+        if oidc is not None and self._cookie is not None:
+            # Authlib takes a while to be imported: only who uses it waits for that.
+            from proofgate.index.oidc_routes import OidcPort
+
+            self._oidc = OidcPort(oidc, self._cookie, failed.failed)
+
+    def alike(self, reader: Reader) -> int:
+        """How many readers of the same kind, of tenants or of all, are signed in by a cookie."""
+        return 0 if self._cookie is None else self._cookie.sessions.alike(reader)
+
+    def reader(self, request: Request) -> Reader:
+        """Who asks. Raises Refusal for nobody whom this port knows."""
+        by_cookie = None if "authorization" in request.headers else self._by_cookie(request)
+        return by_cookie or self._by_key(request)
+
+    def add_routes(self, app: FastAPI) -> None:
+        """Adds `GET /v1/sign-in`; with links `POST /v1/sign-in/once`; with sessions `POST /v1/sign-out`; with
+        an OpenID provider its paths."""
+
+        @app.get("/v1/sign-in")
+        def sign_in(request: Request) -> JSONResponse:
+            reader = self._by_cookie(request)
+            named = None if reader is None else _told(reader)
+            told = {"readers": True, "oidc": self._oidc is not None, "reader": named}
+            return JSONResponse(told, headers=PRIVATE)
+
+        if self._cookie is not None:
+            self._cookie.add_routes(app)
+        if self._oidc is not None:
+            self._oidc.add_routes(app)
+        if self._links is not None and self._cookie is not None:
+            self._add_links(app, self._links, self._cookie)
+
+    def _add_links(self, app: FastAPI, links: SignInLinks, cookie: SessionCookie) -> None:
+        # The token is in a header field: a page of another site cannot send one, and no log has it.
+        @app.post("/v1/sign-in/once")
+        def once(request: Request) -> JSONResponse:
+            token = _bearer(request)
+            try:
+                reader = links.use(token) if token else None
+            except OSError as error:
+                log.error("sign-in links cannot be used: %s", error.strerror)  # noqa: TRY400 - it is reported
+                message = "sign-in links cannot be used now"
+                raise refusal(HTTPStatus.SERVICE_UNAVAILABLE, "links_unusable", message) from None
+            if reader is None:
+                if token:
+                    self._failed.failed(_host(request), "link_not_valid")
+                raise refusal(
+                    HTTPStatus.UNAUTHORIZED,
+                    "link_not_valid",
+                    "this sign-in link was used before, or has expired: ask for another one",
+                    _BEARER,
+                )
+            answer = JSONResponse(_told(reader), headers=PRIVATE)
+            cookie.begin(answer, reader, SESSION_SECONDS)
+            return answer
+
+    def _by_cookie(self, request: Request) -> Reader | None:
+        return None if self._cookie is None else self._cookie.reader(request)
+
+    def _by_key(self, request: Request) -> Reader:
+        key = _bearer(request)
+        try:
+            reader = self._readers.find(key) if key else None
+        except ReadersError:
+            raise refusal(
+                HTTPStatus.SERVICE_UNAVAILABLE, ReadersError.code, "the file of readers cannot be used now"
+            ) from None
+        if reader is not None and reader.is_expired(time.time_ns() // 1000):
+            self._failed.failed(_host(request), "reader_expired")
+            raise refusal(
+                HTTPStatus.UNAUTHORIZED,
+                "reader_expired",
+                "this key has expired: contact the administrator of the auditor for a new one",
+                _BEARER,
+            )
+        if reader is None:
+            if request.headers.get("authorization", "").partition(" ")[2]:
+                self._failed.failed(_host(request), "not_a_reader")
+            raise refusal(
+                HTTPStatus.UNAUTHORIZED,
+                "not_a_reader",
+                "send the key of a reader as `Authorization: Bearer KEY`; gateway keys do not work",
+                _BEARER,
+            )
+        return reader
+
+
+def _bearer(request: Request) -> str:
+    """What a request presents as `Authorization: Bearer …`; empty for nothing."""
+    scheme, _, presented = request.headers.get("authorization", "").partition(" ")
+    return presented if scheme.lower() == "bearer" else ""
+
+
+def _host(request: Request) -> str | None:
+    return None if request.client is None else request.client.host
+
+
+def _told(reader: Reader) -> dict[str, str | None]:
+    return {"name": reader.name, "tenant": reader.tenant}
