@@ -14,7 +14,18 @@ from test_cli import usage_error
 from proofgate import _core
 from proofgate.cli import main
 from proofgate.config import load
-from proofgate.quickstart import QuickstartError, Setup, configure, create, instructions, render
+from proofgate.index.readers import Readers
+from proofgate.local.folder import Folder
+from proofgate.quickstart import (
+    QuickstartError,
+    Setup,
+    configure,
+    create,
+    demo_setup,
+    instructions,
+    render,
+)
+from proofgate.trial import require_priced
 
 KEY = "sk-0123456789abcdef0123"
 SETUP = Setup(provider_key=KEY)
@@ -122,7 +133,7 @@ def test_what_is_commented_out_can_be_used_as_it_stands(folder: Path) -> None:
 
 
 def test_every_section_says_what_it_is_for() -> None:
-    lines = render(SETUP, "ab" * 32).splitlines()
+    lines = render(SETUP, {"acme": "ab" * 32}).splitlines()
     assert sum(line.lstrip().startswith("# ") for line in lines) >= 10
     assert max(map(len, lines)) <= 121
 
@@ -172,3 +183,86 @@ def test_who_listens_everywhere_is_asked_here(tmp_path: Path) -> None:
 
 def test_an_address_is_checked_before_anything_is_made() -> None:
     assert usage_error("quickstart", "--listen", "8080") == 2
+
+
+def demo() -> Setup:
+    return demo_setup("http://127.0.0.1:9000/v1", "127.0.0.1:8080", "127.0.0.1:9090", Setup.name)
+
+
+def test_a_demonstration_has_tenants_with_keys_prices_and_a_second_provider(folder: Path) -> None:
+    create(folder, demo())
+    config = load(folder / "gateway.yaml")
+    assert config.warnings == ()
+    require_priced(config)
+    assert [tenant.name for tenant in config.settings.tenants] == ["acme", "globex", "initech"]
+    keys = [(folder / name).read_text() for name in ("tenant-key", "tenant-key-globex", "tenant-key-initech")]
+    assert len(set(keys)) == 3
+    assert all(mode(folder / path.name) == 0o600 for path in folder.glob("tenant-key*"))
+
+
+def test_another_address_of_the_simulated_provider_changes_nothing_else(folder: Path) -> None:
+    create(folder, demo())
+    local = Folder(folder)
+    local.simulate_at("http://127.0.0.1:9000/v1")
+    file = folder / "gateway.yaml"
+    file.write_text(file.read_text() + "# mine: http://127.0.0.1:9000/v10\n")
+    before = file.read_text()
+    local.simulate_at("http://127.0.0.1:9001/v1")
+    assert local.simulated == "http://127.0.0.1:9001/v1"
+    assert file.read_text() == before.replace('9000/v1"', '9001/v1"')
+    assert mode(file) == 0o600
+
+
+def test_the_auditors_part_is_made_once_with_keys_for_its_owner_alone(folder: Path) -> None:
+    create(folder, SETUP)
+    Folder(folder).add_auditor(SETUP.name)
+    files = {path: path.read_text() for path in (folder / "auditor").rglob("*") if path.is_file()}
+    assert {path.name for path in files if mode(path) != 0o600} == {"verifying-key"}
+    key = (folder / "auditor" / "reader-key").read_text().strip()
+    reader = Readers(folder / "auditor" / "readers.json").find(key)
+    assert reader is not None
+    assert reader.tenant is None
+    Folder(folder).add_auditor(SETUP.name)
+    assert {path: path.read_text() for path in files} == files
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--demo"], "--demo needs --start"),
+        (["--traffic", "--start"], "--traffic needs --demo"),
+        (["--start", "--demo", "--base-url", "http://x/v1"], "--demo cannot be combined with --base-url"),
+        (["--start", "--demo", "--model", "x"], "--demo cannot be combined with --model"),
+        (["--start"], "run `proofgate quickstart --start --demo`"),
+    ],
+)
+def test_options_that_do_not_go_together_make_nothing(
+    folder: Path, monkeypatch: Patch, capsys: Capture, arguments: list[str], told: str
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    assert main(["quickstart", "--directory", str(folder), *arguments]) == 2
+    assert told in capsys.readouterr().err
+    assert not folder.exists()
+
+
+def test_a_folder_that_is_there_follows_no_other_options(folder: Path, capsys: Capture) -> None:
+    create(folder, SETUP)
+    start = ["quickstart", "--start", "--directory", str(folder)]
+    assert main([*start, "--listen", "127.0.0.1:1", "--name", "x"]) == 2
+    assert "started as it is, without --name, --listen" in capsys.readouterr().err
+    assert main([*start, "--demo"]) == 2
+    assert "was created without --demo" in capsys.readouterr().err
+    assert not (folder / "auditor").exists()
+
+
+def test_a_folder_that_quickstart_did_not_make_is_not_started(
+    folder: Path, monkeypatch: Patch, capsys: Capture
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    folder.mkdir()
+    (folder / "gateway.yaml").write_text("mine")
+    command = ["quickstart", "--start", "--directory", str(folder)]
+    addresses = ["--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"]
+    assert main([*command, *addresses]) == 2
+    assert "nothing in it is overwritten" in capsys.readouterr().err
+    assert [path.name for path in folder.iterdir()] == ["gateway.yaml"]

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import secrets
 import shlex
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,6 +26,13 @@ TENANT_KEY = "tenant-key"
 PROVIDER_KEY = "provider-key"
 SECOND_KEY = "second-key"
 ADMIN_TOKEN = "admin-token"  # noqa: S105 - the name of a file
+
+#: The tenant that every folder has, and those of a demonstration.
+TENANT = "acme"
+DEMO_TENANTS = ("globex", "initech")
+DEMO_MODELS = ("gpt-4o-mini", "gpt-4o", "text-embedding-3-small")
+#: A model that the simulated provider turns away with 503, so that the second provider answers.
+OVERLOADED = "mock-overloaded"
 
 OPENAI = "https://api.openai.com/v1"
 CLAUDE = "claude-sonnet-4-5"
@@ -60,6 +69,37 @@ class Setup:
     """Name of the ledger: the start of every origin, for ever."""
     listen: str = "127.0.0.1:8080"
     admin_listen: str = "127.0.0.1:9090"
+    demo: bool = False
+    """For simulated providers: more tenants, prices, limits, and a second provider."""
+
+    @property
+    def tenants(self) -> tuple[str, ...]:
+        """The tenants, each with an API key of its own."""
+        return (TENANT, *DEMO_TENANTS) if self.demo else (TENANT,)
+
+
+def demo_setup(base_url: str, listen: str, admin_listen: str, name: str) -> Setup:
+    """Everything that a demonstration shows, in front of a simulated provider."""
+    return Setup(
+        base_url=base_url,
+        models=(*DEMO_MODELS, OVERLOADED),
+        second=Second(CLAUDE, base_url=base_url),
+        name=name,
+        listen=listen,
+        admin_listen=admin_listen,
+        demo=True,
+    )
+
+
+def tenant_key_file(tenant: str) -> str:
+    """The name of the file with a tenant's API key."""
+    return TENANT_KEY if tenant == TENANT else f"{TENANT_KEY}-{tenant}"
+
+
+def is_quickstart(folder: Path) -> bool:
+    """Whether a folder has what `create` makes."""
+    names = (CONFIGURATION, SIGNING_KEY_FILE, VERIFYING_KEY_FILE, TENANT_KEY, ADMIN_TOKEN)
+    return (folder / LEDGER).is_dir() and all((folder / name).is_file() for name in names)
 
 
 def create(folder: Path, setup: Setup) -> None:
@@ -71,7 +111,7 @@ def create(folder: Path, setup: Setup) -> None:
             made = Path(scratch) / folder.name
             made.mkdir(mode=_PRIVATE_FOLDER)
             write_key_pair(setup.name, made)
-            for name in (TENANT_KEY, ADMIN_TOKEN):
+            for name in (*map(tenant_key_file, setup.tenants), ADMIN_TOKEN):
                 write_new(made / name, secrets.token_hex(_KEY_BYTES), _PRIVATE)
             (made / LEDGER).mkdir(mode=_PRIVATE_FOLDER)
             configure(made, setup)
@@ -100,8 +140,8 @@ def configure(folder: Path, setup: Setup) -> None:
                 (folder / name).unlink(missing_ok=True)
             else:
                 _replace(folder / name, provider_key)
-        key = (folder / TENANT_KEY).read_text(encoding="ascii").strip()
-        _replace(folder / CONFIGURATION, render(setup, _core.hash_api_key(key)))
+        digests = {tenant: _digest(folder / tenant_key_file(tenant)) for tenant in setup.tenants}
+        _replace(folder / CONFIGURATION, render(setup, digests))
         load(folder / CONFIGURATION)
     except InvalidConfigError as error:
         told = "\n".join(problem.describe(Path(CONFIGURATION)) for problem in error.problems)
@@ -112,6 +152,26 @@ def configure(folder: Path, setup: Setup) -> None:
         raise QuickstartError(f"{place} cannot be used: {reason}") from None
 
 
+def point_to(folder: Path, base_url: str, former: str) -> None:
+    """Replaces a provider's URL in the configuration, and nothing else of it. Raises OSError."""
+    path = folder / CONFIGURATION
+    text = path.read_text(encoding="utf-8")
+    # A longer number begins with a shorter one.
+    changed = re.sub(rf"{re.escape(former)}(?![\w/])", base_url, text)
+    if changed != text:
+        _replace(path, changed)
+
+
+def request_command(folder: Path, address: str, model: str) -> str:
+    """The command that sends a first request to a gateway, without any key."""
+    key = shlex.quote(str(folder / TENANT_KEY))
+    question = {"model": model, "messages": [{"role": "user", "content": "hi"}]}
+    return f"""\
+  sed 's/^/Authorization: Bearer /' {key} | \\
+    curl -i -H @- -H 'Content-Type: application/json' http://{address}/v1/chat/completions \\
+    -d {shlex.quote(json.dumps(question))}"""
+
+
 def instructions(folder: Path, setup: Setup, command: str = "proofgate") -> str:
     """The next commands for a gateway that runs on a folder, without any key."""
     inside = {
@@ -119,16 +179,13 @@ def instructions(folder: Path, setup: Setup, command: str = "proofgate") -> str:
         for name in (TENANT_KEY, ADMIN_TOKEN, VERIFYING_KEY_FILE, LEDGER, "evidence", "receipt.json")
     }
     evidence = inside["evidence"]
-    admin = f"http://{reached(setup.admin_listen)}"
-    question = {"model": setup.models[0], "messages": [{"role": "user", "content": "hi"}]}
+    admin, address = f"http://{reached(setup.admin_listen)}", reached(setup.listen)
     return f"""\
 Send a request, as the tenant whose API key is in {inside[TENANT_KEY]}:
-  sed 's/^/Authorization: Bearer /' {inside[TENANT_KEY]} | \\
-    curl -i -H @- -H 'Content-Type: application/json' http://{reached(setup.listen)}/v1/chat/completions \\
-    -d {shlex.quote(json.dumps(question))}
+{request_command(folder, address, setup.models[0])}
 
 Fetch the receipt with the tenant's API key, and verify it (ID is the x-request-id of the response):
-  {command} receipt ID --url http://{reached(setup.listen)} --api-key-file {inside[TENANT_KEY]} \\
+  {command} receipt ID --url http://{address} --api-key-file {inside[TENANT_KEY]} \\
     --out {inside["receipt.json"]}
   {command} verify {inside["receipt.json"]} --key {inside[VERIFYING_KEY_FILE]}
 
@@ -142,13 +199,15 @@ Show the status:
   {command} status --admin {admin}"""
 
 
-def render(setup: Setup, key_hash: str) -> str:
-    """The configuration, with a comment at everything that a reader might want to change."""
+def render(setup: Setup, digests: Mapping[str, str]) -> str:
+    """The configuration, with a comment at everything that a reader might want to change.
+
+    `digests` has the SHA-256 of the API key of each tenant.
+    """
     provider_key = "" if setup.provider_key is None else f"\n    auth: {_api_key(PROVIDER_KEY)}"
     second, fallback = _second(setup.second)
-    models = "\n".join(
-        f"  - {{name: {json.dumps(model)}, provider: upstream{fallback}}}" for model in setup.models
-    )
+    models = "\n".join(_model(setup, model, fallback) for model in setup.models)
+    demo_models, demo_tenants = _demo(setup, digests)
     return f"""\
 # A gateway without Kubernetes: one worker in front of providers. Paths are relative to this folder. A running
 # worker reloads this file within seconds; `proofgate validate {CONFIGURATION}` reports every problem in it.
@@ -174,13 +233,14 @@ providers:
 # The models that clients may request. A second provider is the fallback when the first one cannot serve:
 # fallbacks: [{{provider: second, upstreamModel: {CLAUDE}}}]
 models:
-{models}
+{models}{demo_models}
 tenants:
   - name: acme
     # SHA-256 of the key in {TENANT_KEY}, which no worker reads. Another key: openssl rand -hex 24, and
     # `proofgate keys hash` for its hash.
-    keyHashes: [{key_hash}]
+    keyHashes: [{digests[TENANT]}]
     #limits: {{requestsPerMinute: 60, tokensPerDay: 1000000, concurrency: 8}}
+{demo_tenants}\
 # The rules for prompts and responses; `proofgate policy rules {CONFIGURATION}` lists them. Attacks are
 # recorded as flagged. Secrets are replaced; a live key in a user's message is refused. The provider gets
 # placeholders for personal data in a chat, and the response gets the data back.
@@ -193,6 +253,53 @@ policy:
 # No load balancer is in front of this worker, so it stops at once.
 timeouts: {{lameDuckSeconds: 0}}
 """
+
+
+def _model(setup: Setup, model: str, fallback: str) -> str:
+    more = ""
+    if setup.demo:
+        # A second provider without embeddings is no fallback for them.
+        fallback = "" if model.startswith("text-embedding") else fallback
+        more = ", maxOutputTokens: 4096"
+    return f"  - {{name: {json.dumps(model)}, provider: upstream{more}{fallback}}}"
+
+
+#: Dollars for a million tokens, of input and of output.
+_DEMO_PRICES = {
+    "gpt-4o-mini": ("0.15", "0.60"),
+    "gpt-4o": ("2.50", "10"),
+    "text-embedding-3-small": ("0.02", "0"),
+    OVERLOADED: ("0.15", "0.60"),
+    CLAUDE: ("3", "15"),
+}
+_DEMO_LIMITS = {
+    "globex": "{requestsPerMinute: 600, tokensPerDay: 100000, dollarsPerDay: '1.00'}",
+    "initech": "{requestsPerDay: 1000, dollarsPerMonth: '5.00', concurrency: 8}",
+}
+
+
+def _demo(setup: Setup, digests: Mapping[str, str]) -> tuple[str, str]:
+    """More models with all prices, and more tenants."""
+    if not setup.demo:
+        return "", ""
+    prices = "\n".join(
+        f"  - {{model: {model}, effectiveFrom: '2026-01-01', input: '{paid}', output: '{got}'}}"
+        for model, (paid, got) in _DEMO_PRICES.items()
+    )
+    tenants = "".join(
+        f"  - name: {tenant}\n    keyHashes: [{digests[tenant]}]\n    limits: {_DEMO_LIMITS[tenant]}\n"
+        for tenant in DEMO_TENANTS
+    )
+    models = f"""
+  - {{name: {CLAUDE}, provider: second, maxOutputTokens: 4096}}
+# Dollars for a million tokens. Public providers have default prices; the simulated one has none.
+prices:
+{prices}"""
+    return models, tenants
+
+
+def _digest(path: Path) -> str:
+    return _core.hash_api_key(path.read_text(encoding="ascii").strip())
 
 
 def _second(second: Second | None) -> tuple[str, str]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import os
 import shlex
+import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,10 +14,11 @@ from proofgate import quickstart
 from proofgate.argument_types import address
 from proofgate.exit_codes import EXIT_OK, EXIT_USAGE, fail
 from proofgate.keys import KeyFileError, one_key
-from proofgate.quickstart import OPENAI, Setup
+from proofgate.quickstart import OPENAI, QuickstartError, Setup
 
 #: Where the key for OpenAI is found, as OpenAI's own clients find it.
 PROVIDER_KEY_VARIABLE = "OPENAI_API_KEY"
+EXPLORER_LISTEN = "127.0.0.1:9091"
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
@@ -24,7 +27,8 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         run,
         "The folder contains a commented configuration, a ledger, its signing key, a tenant's "
         "API key, and the provider's API key, which is read from the environment. Prints the "
-        "commands that start the worker, send a request, and verify its records.",
+        "commands that start the worker, send a request, and verify its records. With --start it "
+        "runs the worker, and an auditor with the explorer, until Ctrl-C.",
     )
     parser.add_argument(
         "--directory",
@@ -34,8 +38,22 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         help="the folder to create; never overwrites a folder (default: %(default)s)",
     )
     parser.add_argument(
-        "--base-url", default=OPENAI, metavar="URL", help="the provider's base URL (default: %(default)s)"
+        "--start",
+        action="store_true",
+        help="run the worker, the auditor, its index and the explorer in the foreground; a folder that "
+        "quickstart made is started as it is",
     )
+    parser.add_argument(
+        "--demo",
+        action="store_true",
+        help="with --start: use a simulated provider, which needs no API key, and create three tenants",
+    )
+    parser.add_argument(
+        "--traffic",
+        action="store_true",
+        help="with --demo: send requests once everything runs (demo-traffic)",
+    )
+    parser.add_argument("--base-url", metavar="URL", help=f"the provider's base URL (default: {OPENAI})")
     parser.add_argument(
         "--key-env",
         metavar="VARIABLE",
@@ -50,45 +68,142 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     )
     parser.add_argument(
         "--name",
-        default=Setup.name,
         metavar="NAME",
         help="the ledger's name; it is in every checkpoint and cannot be changed later (default: "
-        "%(default)s)",
+        f"{Setup.name})",
     )
     for name, default, whom in (
         ("--listen", Setup.listen, "clients"),
         ("--admin-listen", Setup.admin_listen, "the administrator"),
     ):
         parser.add_argument(
-            name,
-            type=address,
-            default=default,
-            metavar="ADDRESS",
-            help=f"the address for {whom} (default: %(default)s)",
+            name, type=address, metavar="ADDRESS", help=f"the address for {whom} (default: {default})"
         )
+    parser.add_argument(
+        "--explorer-listen",
+        type=address,
+        default=EXPLORER_LISTEN,
+        metavar="ADDRESS",
+        help="with --start: the address of the auditor and the explorer (default: %(default)s)",
+    )
 
 
 def run(options: argparse.Namespace) -> int:
-    """Creates the folder and prints the next commands."""
+    """Creates the folder and prints the next commands, or starts it."""
     folder: Path = options.directory
-    variable = options.key_env or (PROVIDER_KEY_VARIABLE if options.base_url == OPENAI else None)
-    key = os.environ.get(variable) if variable else None
-    if variable and not key:
-        return fail(f"the provider's API key is missing: export it as {variable}", EXIT_USAGE)
+    refused = _wrong_arguments(options)
+    if refused:
+        return fail(refused, EXIT_USAGE)
     try:
-        setup = Setup(
-            base_url=options.base_url,
-            provider_key=one_key(key, f"in the variable {variable}") if key else None,
-            models=tuple(options.model or Setup.models),
-            name=options.name,
-            listen=options.listen,
-            admin_listen=options.admin_listen,
-        )
+        if options.start and quickstart.is_quickstart(folder):
+            _require_nothing_new(folder, options)
+            return _start(folder, options)
+        if options.start:
+            # Before there is a folder, another address can still be chosen.
+            from proofgate.local.folder import require_free
+
+            require_free(
+                {
+                    "--listen": options.listen or Setup.listen,
+                    "--admin-listen": options.admin_listen or Setup.admin_listen,
+                }
+            )
+        setup = _demo(options) if options.demo else _setup(options)
         quickstart.create(folder, setup)
-    except (KeyFileError, quickstart.QuickstartError) as error:
+        if options.demo:
+            from proofgate.local.folder import Folder
+
+            Folder(folder).simulate_at(setup.base_url)
+        if options.start:
+            return _start(folder, options)
+    except (KeyFileError, QuickstartError) as error:
         return fail(str(error), EXIT_USAGE)
     configuration = shlex.quote(str(folder / quickstart.CONFIGURATION))
     print(f"created {folder}: a configuration, an empty ledger, and keys that only you can read\n")
     print(f"Start the worker:\n  proofgate serve --config {configuration}\n")
+    print(f"Or start it with an auditor and the explorer:\n  {_again(folder)}\n")
     print(quickstart.instructions(folder, setup))
     return EXIT_OK
+
+
+def _again(folder: Path) -> str:
+    return f"proofgate quickstart --start --directory {shlex.quote(str(folder))}"
+
+
+def _wrong_arguments(options: argparse.Namespace) -> str | None:
+    """Why the arguments do not go together; None when they do."""
+    if options.demo and not options.start:
+        return "--demo needs --start"
+    if options.traffic and not options.demo:
+        return "--traffic needs --demo: it would ask a real provider, which costs money"
+    given = {"--base-url": options.base_url, "--key-env": options.key_env, "--model": options.model}
+    clash = next((name for name, value in given.items() if value is not None), None)
+    if options.demo and clash:
+        return f"--demo cannot be combined with {clash}: the simulated provider has its own"
+    return None
+
+
+def _require_nothing_new(folder: Path, options: argparse.Namespace) -> None:
+    """Raises QuickstartError for options that a folder that is there does not follow."""
+    from proofgate.local.folder import Folder
+
+    given = {
+        "--base-url": options.base_url,
+        "--key-env": options.key_env,
+        "--model": options.model,
+        "--name": options.name,
+        "--listen": options.listen,
+        "--admin-listen": options.admin_listen,
+    }
+    names = [name for name, value in given.items() if value is not None]
+    if names:
+        raise QuickstartError(
+            f"{folder} exists and is started as it is, without {', '.join(names)}: edit "
+            f"{folder / quickstart.CONFIGURATION}, or choose another --directory"
+        )
+    if options.demo and Folder(folder).simulated is None:
+        raise QuickstartError(
+            f"{folder} was created without --demo: start it without --demo, or choose another --directory"
+        )
+
+
+def _setup(options: argparse.Namespace) -> Setup:
+    """The setup in front of a provider. Raises KeyFileError, and QuickstartError without its key."""
+    base_url = options.base_url or OPENAI
+    variable = options.key_env or (PROVIDER_KEY_VARIABLE if base_url == OPENAI else None)
+    key = os.environ.get(variable) if variable else None
+    if variable and not key:
+        raise QuickstartError(
+            f"the provider's API key is missing: export it as {variable}, or run `proofgate quickstart "
+            "--start --demo`, whose simulated provider needs no key"
+        )
+    return Setup(
+        base_url=base_url,
+        provider_key=one_key(key, f"in the variable {variable}") if key else None,
+        models=tuple(options.model or Setup.models),
+        name=options.name or Setup.name,
+        listen=options.listen or Setup.listen,
+        admin_listen=options.admin_listen or Setup.admin_listen,
+    )
+
+
+def _demo(options: argparse.Namespace) -> Setup:
+    from proofgate.local.folder import free_address
+
+    return quickstart.demo_setup(
+        f"http://{free_address()}/v1",
+        options.listen or Setup.listen,
+        options.admin_listen or Setup.admin_listen,
+        options.name or Setup.name,
+    )
+
+
+def _start(folder: Path, options: argparse.Namespace) -> int:
+    from proofgate.local.run import Options
+    from proofgate.local.run import run as run_all
+
+    # In an environment that is not active, the command is found by its path alone.
+    installed = shlex.quote(str(Path(sys.executable).with_name("proofgate")))
+    command = "proofgate" if shutil.which("proofgate") else installed
+    without = tuple(filter(None, (PROVIDER_KEY_VARIABLE, options.key_env)))
+    return run_all(folder, Options(options.explorer_listen, options.traffic, command, without))

@@ -44,7 +44,17 @@ COMMANDS = (
     Command(
         "quickstart",
         "proofgate.quickstart_command:add",
-        "create a folder with everything that a worker without Kubernetes needs",
+        "create a folder with everything that a worker without Kubernetes needs, and start it",
+    ),
+    Command(
+        "demo-traffic",
+        "proofgate.traffic.command:add",
+        "send example requests to the gateway of a running quickstart",
+    ),
+    Command(
+        "sign-in-link",
+        "proofgate.local.sign_in_link_command:add",
+        "print a link that signs in to the explorer of a running quickstart",
     ),
     Command("serve", "proofgate.cli.worker:serve", "run one worker"),
     Command(

@@ -1,4 +1,4 @@
-"""How readers sign in with an OpenID provider: the file of `proofgate auditor --oidc`, and its secrets.
+"""How readers sign in with an OpenID provider: the file of `proofgate audit run --oidc`, and its secrets.
 
 The file has no secret. It is an annotation of the pod, so that a change of it replaces the pod, which reads
 it only at its start. The client's secret is mounted from the Secret that the spec names.

@@ -1,0 +1,169 @@
+"""What `proofgate quickstart --start` adds to the folder of a quickstart: the auditor's part, and where
+everything listens while it runs."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import secrets
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from proofgate import _core
+from proofgate.http_server import ListenError, bind
+from proofgate.index.sign_in_links import SignInLinks
+from proofgate.keys import KeyFileError, write_key_pair, write_new
+from proofgate.quickstart import CONFIGURATION, QuickstartError, is_quickstart, point_to
+
+AUDITOR = "auditor"
+LOGS = "logs"
+READERS = "readers.json"
+READER_KEY = "reader-key"
+LINKS = "sign-in-links"
+_RUNNING = "running.json"
+_SIMULATED = "simulated-provider"
+#: Whom a link signs in.
+_READER = "quickstart"
+_KEY_BYTES = 24
+
+
+@dataclass(frozen=True)
+class Running:
+    """Where a gateway of this folder listens."""
+
+    gateway: str
+    admin: str
+    explorer: str
+    simulated: bool
+
+
+@dataclass(frozen=True)
+class Folder:
+    """The folder of a quickstart."""
+
+    path: Path
+
+    @property
+    def auditor(self) -> Path:
+        """What the auditor has: its keys, its state, the index, and its readers."""
+        return self.path / AUDITOR
+
+    @property
+    def links(self) -> SignInLinks:
+        """The sign-in links of the explorer."""
+        return SignInLinks(self.auditor / LINKS)
+
+    def add_auditor(self, ledger_name: str) -> None:
+        """Makes the auditor's part if it is not there, as a whole. Raises QuickstartError."""
+        if self.auditor.exists():
+            return
+        try:
+            with tempfile.TemporaryDirectory(prefix=".auditor-", dir=self.path) as scratch:
+                made = Path(scratch) / AUDITOR
+                made.mkdir(mode=0o700)
+                write_key_pair(f"{ledger_name}-auditor", made)
+                write_key_pair(f"{ledger_name}-export", made / "export")
+                key = secrets.token_hex(_KEY_BYTES)
+                write_new(made / READER_KEY, key, 0o600)
+                readers = {_core.hash_api_key(key): {"name": _READER, "all": True}}
+                write_new(made / READERS, json.dumps(readers, indent=2), 0o600)
+                for name in ("state", "index", LINKS):
+                    (made / name).mkdir(mode=0o700)
+                made.rename(self.auditor)
+        except KeyFileError as error:
+            raise QuickstartError(str(error)) from None
+        except OSError as error:
+            raise QuickstartError(f"{self.auditor} cannot be created: {error.strerror}") from None
+
+    def sign_in_url(self, explorer: str) -> str:
+        """A new link that signs in once. Raises OSError."""
+        # Behind the #, the token is in no request, so in no log.
+        return f"http://{explorer}/#/sign-in/{self.links.make(_READER)}"
+
+    @property
+    def simulated(self) -> str | None:
+        """The base URL of the simulated provider in the configuration; None for a folder without one."""
+        try:
+            return (self.path / _SIMULATED).read_text(encoding="utf-8").strip()
+        except FileNotFoundError:
+            return None
+
+    def simulate_at(self, base_url: str) -> None:
+        """Points the configuration to the simulated provider's address, which may be another at each start.
+
+        Raises OSError.
+        """
+        former = self.simulated
+        if former not in (None, base_url):
+            point_to(self.path, base_url, former)
+        replace(self.path / _SIMULATED, base_url)
+
+    @contextmanager
+    def started(self) -> Iterator[None]:
+        """Keeps a second start out. Raises QuickstartError."""
+        descriptor = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise QuickstartError(
+                    f"{self.path} is already started: stop that process first, or choose another --directory"
+                ) from None
+            yield
+        finally:
+            with suppress(FileNotFoundError):
+                (self.path / _RUNNING).unlink()
+            os.close(descriptor)
+
+    def tell_running(self, running: Running) -> None:
+        """Writes where everything listens, for other commands. Raises OSError."""
+        replace(self.path / _RUNNING, json.dumps(asdict(running)))
+
+    def running(self) -> Running:
+        """Where everything listens now. Raises QuickstartError when nothing runs on this folder."""
+        if not is_quickstart(self.path):
+            raise QuickstartError(
+                f"{self.path} is no folder of a quickstart: name one with --directory, or make one with "
+                "`proofgate quickstart --start`"
+            )
+        try:
+            return Running(**json.loads((self.path / _RUNNING).read_text(encoding="utf-8")))
+        except (OSError, ValueError, TypeError):
+            raise QuickstartError(
+                f"nothing runs on {self.path}: start it with "
+                f"`proofgate quickstart --start --directory {self.path}`"
+            ) from None
+
+
+def replace(path: Path, text: str) -> None:
+    """Replaces a file that only its owner reads. Raises OSError."""
+    fresh = path.with_name(f".{path.name}")
+    fresh.unlink(missing_ok=True)
+    write_new(fresh, text, 0o600)
+    fresh.replace(path)
+
+
+def free_address() -> str:
+    """An address on loopback on which nobody listens now."""
+    from proofgate.http_server import address_of
+
+    with bind("127.0.0.1:0") as listener:
+        return address_of(listener)
+
+
+def require_free(addresses: dict[str, str]) -> None:
+    """Raises QuickstartError for an address that cannot be bound, with what sets it."""
+    for setting, address in addresses.items():
+        try:
+            bind(address).close()
+        except ListenError as error:
+            raise QuickstartError(f"{error}: choose another address with {setting}") from None
+
+
+def setting_of(folder: Path, field: str) -> str:
+    """What sets an address of a folder that is there."""
+    return f"`{field}` in {folder / CONFIGURATION}"

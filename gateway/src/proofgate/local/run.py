@@ -1,0 +1,215 @@
+"""`proofgate quickstart --start`: everything of a folder in the foreground, until Ctrl-C."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+
+from proofgate.config import Config, InvalidConfigError, load
+from proofgate.exit_codes import EXIT_FAILED, EXIT_OK, EXIT_USAGE, fail
+from proofgate.keys import VERIFYING_KEY_FILE
+from proofgate.local.child import Child
+from proofgate.local.folder import (
+    LINKS,
+    LOGS,
+    READERS,
+    Folder,
+    Running,
+    require_free,
+    setting_of,
+)
+from proofgate.local.supervisor import ChildEndedError, StoppedError, Supervisor, warn
+from proofgate.quickstart import (
+    CONFIGURATION,
+    LEDGER,
+    TENANT_KEY,
+    QuickstartError,
+    reached,
+    request_command,
+)
+
+WORKER_READY = r"proofgate ready: traffic=(\S+) admin=(\S+)"
+AUDITOR_READY = r"proofgate auditor: http://(\S+)"
+PROVIDER_READY = r"mock-upstream ready: (\S+)"
+#: The longest answer of the simulated provider, in tokens; `max_tokens` makes it shorter.
+_ANSWER_TOKENS = 60
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a folder is started."""
+
+    explorer_listen: str
+    traffic: bool = False
+    command: str = "proofgate"
+    """How the reader calls this command."""
+    without: tuple[str, ...] = ()
+    """Variables of the environment with keys, which children have from files."""
+
+
+def run(path: Path, options: Options) -> int:
+    """Starts everything, prints how to use it, and waits for a signal. The exit code of the command."""
+    folder = Folder(path)
+    try:
+        with folder.started():
+            config = load(path / CONFIGURATION)
+            settings = config.settings
+            require_free(
+                {
+                    setting_of(path, "listen"): settings.listen,
+                    setting_of(path, "admin.listen"): settings.admin.listen,
+                    "--explorer-listen": options.explorer_listen,
+                }
+            )
+            folder.add_auditor(settings.ledger.name)
+            (path / LOGS).mkdir(mode=0o700, exist_ok=True)
+            return _supervised(folder, config, options)
+    except InvalidConfigError as error:
+        return fail(f"the configuration is not valid\n{error}", EXIT_USAGE)
+    except QuickstartError as error:
+        return fail(str(error), EXIT_USAGE)
+    except OSError as error:
+        return fail(f"{error.filename or path} cannot be used: {error.strerror}", EXIT_FAILED)
+
+
+def _supervised(folder: Folder, config: Config, options: Options) -> int:
+    environment = {name: value for name, value in os.environ.items() if name not in options.without}
+    supervisor = Supervisor(folder.path / LOGS, environment, warn)
+    with supervisor.signals():
+        children: dict[str, Child] = {}
+        ended: ChildEndedError | None = None
+        try:
+            _start(folder, config, options, supervisor, children)
+            while True:
+                supervisor.look()
+        except StoppedError:
+            pass
+        except ChildEndedError as error:
+            ended = error
+            warn(f"proofgate: {error}")
+        except OSError:
+            supervisor.end_all()
+            raise
+        try:
+            return _end(folder, options, supervisor, children, ended)
+        finally:
+            supervisor.close()
+
+
+def _start(
+    folder: Folder,
+    config: Config,
+    options: Options,
+    supervisor: Supervisor,
+    children: dict[str, Child],
+) -> None:
+    former = folder.simulated
+    if former is not None:
+        provider = children["provider"] = _start_provider(former, supervisor)
+        assert provider.ready is not None  # noqa: S101 - it was waited for
+        folder.simulate_at(provider.ready[1])
+    serve = ["serve", "--config", str(folder.path / CONFIGURATION)]
+    worker = children["worker"] = supervisor.start("worker", serve, WORKER_READY)
+    arguments = _auditor_arguments(folder, config, options.explorer_listen)
+    auditor = children["auditor"] = supervisor.start("auditor", arguments, AUDITOR_READY)
+    supervisor.wait_ready(worker, auditor)
+    assert worker.ready is not None  # noqa: S101 - as above
+    assert auditor.ready is not None  # noqa: S101 - as above
+    running = Running(
+        gateway=reached(worker.ready[1]),
+        admin=reached(worker.ready[2]),
+        explorer=reached(auditor.ready[1]),
+        simulated=former is not None,
+    )
+    folder.tell_running(running)
+    model = config.settings.models[0].name
+    print(_told(folder, running, model, options), flush=True)
+    if options.traffic:
+        demo = ["demo-traffic", "--directory", str(folder.path)]
+        children["traffic"] = supervisor.start("demo-traffic", demo, passing=True)
+
+
+def _start_provider(base_url: str, supervisor: Supervisor) -> Child:
+    """The simulated provider at its former address, or at another one if that is taken."""
+    address = base_url.removeprefix("http://").removesuffix("/v1")
+    try:
+        require_free({"": address})
+    except QuickstartError:
+        address = "127.0.0.1:0"
+    arguments = ["gateway", "mock-upstream", "--listen", address, "--tokens", str(_ANSWER_TOKENS)]
+    provider = supervisor.start("provider", arguments, PROVIDER_READY)
+    supervisor.wait_ready(provider)
+    return provider
+
+
+def _auditor_arguments(folder: Folder, config: Config, listen: str) -> list[str]:
+    own = folder.auditor
+    return [
+        *("audit", "run", "--ledger", str(config.ledger_directory), "--listen", listen),
+        *("--ledger-key", str(folder.path / VERIFYING_KEY_FILE)),
+        *("--state", str(own / "state"), "--signing-key", str(own / "signing-key")),
+        # Nobody keeps a checkpoint apart from this folder: an empty state begins, another one continues.
+        *("--held", str(own / "held-checkpoint")),
+        # Two seconds are quick for a person who watches.
+        *("--beat", "2"),
+        *("--index", str(own / "index"), "--same-volume", "--readers", str(own / READERS)),
+        *("--export-key", str(own / "export" / "signing-key"), "--sign-in-links", str(own / LINKS)),
+    ]
+
+
+def _told(folder: Folder, running: Running, model: str, options: Options) -> str:
+    path, command = folder.path, options.command
+    inside = {name: shlex.quote(str(path / name)) for name in (TENANT_KEY, VERIFYING_KEY_FILE, LEDGER)}
+    directory = "" if str(path) == "proofgate" else f" --directory {shlex.quote(str(path))}"
+    answers = (
+        "\nAnswers are simulated: no provider is asked, and no answer means anything." * running.simulated
+    )
+    traffic = f"  {command} demo-traffic{directory}\n"
+    return f"""\
+the gateway runs: http://{running.gateway}/v1{answers}
+
+Send a request, as the tenant whose API key is in {inside[TENANT_KEY]}:
+{request_command(path, running.gateway, model)}
+
+Fetch its receipt and verify it (ID is the x-request-id of the response):
+  {command} receipt ID --url http://{running.gateway} --api-key-file {inside[TENANT_KEY]} --out receipt.json
+  {command} verify receipt.json --key {inside[VERIFYING_KEY_FILE]}
+
+See everything in the explorer. The link signs you in once, within 10 minutes:
+  {folder.sign_in_url(running.explorer)}
+  {command} sign-in-link{directory}      # another link
+{traffic if running.simulated else ""}
+Check the whole ledger, and show the status:
+  {command} fsck {inside[LEDGER]} --key {inside[VERIFYING_KEY_FILE]}
+  {command} status --admin http://{running.admin}
+
+Logs are in {path / LOGS}. Ctrl-C drains and seals."""
+
+
+def _end(
+    folder: Folder,
+    options: Options,
+    supervisor: Supervisor,
+    children: dict[str, Child],
+    ended: ChildEndedError | None,
+) -> int:
+    """Ends all: what sends requests; the worker, which finishes what is open and seals its log; the auditor,
+    which can read that; and last the provider, which the worker asked."""
+    print("draining: open requests are finished", flush=True)
+    codes = {
+        name: supervisor.end(children[name])
+        for name in ("traffic", "worker", "auditor", "provider")
+        if name in children
+    }
+    supervisor.end_all()
+    sealed = codes.get("worker") == EXIT_OK
+    if sealed:
+        again = f"{options.command} quickstart --start --directory {shlex.quote(str(folder.path))}"
+        print(f"sealed. Start it again: {again}", flush=True)
+    elif "worker" in children and codes["worker"] is not None:
+        warn(f"proofgate: the worker {children['worker'].how_it_ended}: see {children['worker'].log}")
+    if ended is not None or ("worker" in children and not sealed):
+        return EXIT_FAILED
+    return EXIT_OK

@@ -1,0 +1,152 @@
+"""Starts children, waits until they are ready, and ends all of them when one ends or a signal comes."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+
+from proofgate.local.child import Child
+
+#: Between two looks at the children's logs; a signal or the end of a child is noticed at once.
+_LOOK_SECONDS = 0.2
+_READY_SECONDS = 120.0
+#: With this signal nothing is waited for any more.
+_IMPATIENT = 3
+_STOP = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class StoppedError(Exception):
+    """A signal asks to stop."""
+
+
+class ChildEndedError(Exception):
+    """A child ended by itself, or is not ready. The message says what it printed."""
+
+
+class Supervisor:
+    """The children of this process, in the order of their start."""
+
+    def __init__(self, logs: Path, environment: dict[str, str], warn: Callable[[str], None]) -> None:
+        """`warn` shows what a child warns of."""
+        self._logs, self._environment, self._warn = logs, environment, warn
+        self._children: list[Child] = []
+        #: Children that may end.
+        self._passing: list[Child] = []
+        self._signals = 0
+        self._read_end, self._write_end = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+
+    @contextmanager
+    def signals(self) -> Iterator[None]:
+        """SIGINT, SIGTERM and SIGHUP ask to stop."""
+
+        def stop(_: int, __: FrameType | None) -> None:
+            self._signals += 1
+
+        before = {number: signal.signal(number, stop) for number in _STOP}
+        # With no handler, its number would not be written.
+        before[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, lambda _, __: None)
+        signal.set_wakeup_fd(self._write_end)
+        try:
+            yield
+        finally:
+            signal.set_wakeup_fd(-1)
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def start(
+        self, name: str, arguments: Sequence[str], ready_line: str = "", *, passing: bool = False
+    ) -> Child:
+        """Starts a child; one that is `passing` may end. Raises OSError."""
+        child = Child.start(name, arguments, self._logs, self._environment, ready_line or r"(?!)")
+        self._children.append(child)
+        if passing:
+            self._passing.append(child)
+        return child
+
+    def wait_ready(self, *children: Child) -> None:
+        """Waits until all are ready. Raises StoppedError, and ChildEndedError."""
+        deadline = time.monotonic() + _READY_SECONDS
+        while not all(child.ready for child in children):
+            self.look()
+            if time.monotonic() > deadline:
+                late = next(child for child in children if not child.ready)
+                raise ChildEndedError(
+                    f"the {late.name} was not ready within {_READY_SECONDS:.0f} s: see {late.log}"
+                )
+
+    def look(self) -> None:
+        """Waits a moment. Raises StoppedError after a signal, and ChildEndedError when a child has ended."""
+        select.select([self._read_end], [], [], _LOOK_SECONDS)
+        self._drain_pipe()
+        if self._signals:
+            raise StoppedError
+        for child in list(self._children):
+            ended = child.process.poll() is not None
+            self._show(child)
+            if ended and child in self._passing:
+                self._passing.remove(child)
+                self._children.remove(child)
+                self.passed(child)
+            elif ended:
+                self._children.remove(child)
+                raise ChildEndedError(
+                    f"the {child.name} {child.how_it_ended}; all of its log is in {child.log}"
+                    f"\n{child.last_message()}"
+                )
+
+    def passed(self, child: Child) -> None:
+        """A child that may end has ended; its last lines are shown."""
+        self._warn(child.last_message())
+
+    def end(self, child: Child) -> int | None:
+        """Ends a child and waits for it; returns its exit code, None if it ended before.
+
+        A second signal is handed to it, and the third one kills it.
+        """
+        if child not in self._children:
+            return None
+        child.process.terminate()
+        seen = self._signals
+        while child.process.poll() is None:
+            select.select([self._read_end], [], [], _LOOK_SECONDS)
+            self._drain_pipe()
+            self._show(child)
+            if self._signals > seen:
+                seen = self._signals
+                child.process.send_signal(signal.SIGKILL if seen >= _IMPATIENT else signal.SIGTERM)
+        self._show(child)
+        self._children.remove(child)
+        return child.process.returncode
+
+    def end_all(self) -> None:
+        """Ends what is left, the newest first."""
+        for child in reversed(list(self._children)):
+            self.end(child)
+
+    def close(self) -> None:
+        """Closes what it has open."""
+        os.close(self._read_end)
+        os.close(self._write_end)
+
+    def _show(self, child: Child) -> None:
+        for line in child.new_warnings():
+            self._warn(f"{child.name}: {line}")
+
+    def _drain_pipe(self) -> None:
+        try:
+            while os.read(self._read_end, 512):
+                pass
+        except BlockingIOError:
+            pass
+
+
+def warn(text: str) -> None:
+    """Shows a line on the terminal."""
+    print(text, file=sys.stderr, flush=True)
