@@ -353,7 +353,10 @@ def test_certificates_of_witnesses_that_cannot_be_read_are_told(
     [
         (["--worker", "0=http://w", "--index", "i"], "--index needs --ledger"),
         (["--worker", "0=http://w", "--mirror", "m"], "--mirror needs --ledger"),
-        (["--worker", "0=http://w", "--siem", "https://s"], "--siem needs --ledger"),
+        (["--worker", "0=http://w", "--siem", "https://s"], "--siem needs --ledger, or --replica"),
+        (["--worker", "0=http://w", "--replica", "r", "--once"], "--replica cannot be combined with --once"),
+        (["--worker", "0=http://w", "--replica", "r", "--index", "r/i"], "--index is inside --replica"),
+        (["--worker", "0=http://w", "--readers", "f"], "--readers needs --index"),
         (["--worker", "http://w"], "is not a shard number"),
         (["--worker", "0=w"], "is not an http(s) URL"),
         (["--worker", "0=http://w", "--worker", "0=http://x"], "given twice"),

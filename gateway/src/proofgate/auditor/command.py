@@ -20,6 +20,7 @@ from proofgate.exit_codes import EXIT_FAILED, EXIT_USAGE, ExitCode, fail
 from proofgate.index import audited
 from proofgate.keys import warn_if_exposed
 from proofgate.mirror import audited as mirrored
+from proofgate.replica.replica import ledger_of
 from proofgate.siem import audited as streamed
 
 _EXIT_CODES = {
@@ -159,7 +160,11 @@ def run(options: argparse.Namespace) -> int:
 
     logs.begin("auditor")
     logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
-    parts = (workers,) if options.ledger is None else (audited, mirrored, streamed)
+    # What reads the ledger as files reads copies of what workers serve.
+    options.files = options.ledger
+    if options.ledger is None and options.replica is not None:
+        options.files = ledger_of(options.replica)
+    parts = (audited, mirrored, streamed) if options.ledger is not None else (workers, audited, streamed)
     refused = _wrong_folders(options) or next(
         filter(None, (part.wrong_arguments(options) for part in parts)), None
     )
@@ -209,6 +214,10 @@ def run(options: argparse.Namespace) -> int:
 
     watch.statements = statements
     watch.mirrors = mirrored.mirrors(options, auditor, keeping_key)
+    try:
+        watch.replica = workers.replica(options, served, (ledger_key, keeping_key))
+    except OSError as error:
+        return fail(f"--replica: {error.filename} cannot be used: {error.strerror}", EXIT_USAGE)
     witnesses = Witnesses(auditor, urls, authorities=options.witness_ca)
     return _look_once(watch, witnesses, options) if options.once else _serve(watch, witnesses, options)
 
@@ -221,6 +230,8 @@ def _begins(options: argparse.Namespace) -> bool:
 def _wrong_folders(options: argparse.Namespace) -> str | None:
     if options.ledger is None:
         return None
+    if options.replica is not None:
+        return "--replica is for the logs of workers: do not use it with --ledger"
     ledger, state = options.ledger.resolve(), options.state.resolve()
     if not ledger.is_dir():
         return f"{options.ledger} is not a directory"
@@ -273,6 +284,11 @@ def _serve(watch: Any, witnesses: Any, options: argparse.Namespace) -> int:
             watch.streams = streamed.streams(options, read_verifying_key(options.ledger_key))
             offers = [*([kept.offer] if kept.offer else []), *(stream.offer for stream in watch.streams)]
             watch.on_accepted = offers
+            if watch.replica is not None:
+                watch.replica.takers, watch.on_accepted = offers, [watch.replica.offer]
+                indexes = [] if kept.index is None else [kept.index]
+                watch.replica.refused = [reader.refused for reader in (*indexes, *watch.streams)]
+                watch.replica.read = [stream.cursor.sent for stream in watch.streams]
             watch.reads = None if kept.desk is None else kept.desk.reads
             service.run(watch, witnesses, listener, kept)
     except (ReadersError, OidcSettingsError, CursorError) as error:

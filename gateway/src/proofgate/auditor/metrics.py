@@ -123,6 +123,24 @@ def _workers(watch: Watch) -> Iterator[str]:
         yield f'{_PREFIX}_worker_up{{shard="{_label(shard)}"}} {int(answers)}'
     yield from _family("worker_bytes_total", "counter", "Bytes of files that were read from workers")
     yield f"{_PREFIX}_worker_bytes_total {watch.served.bytes_read}"
+    if watch.replica is None:
+        return
+    for name, kind, value, text in (
+        (
+            "replica_lag_seconds",
+            "gauge",
+            f"{watch.replica.lag_seconds():.3f}",
+            "Seconds for which the oldest accepted record has waited to be copied",
+        ),
+        (
+            "replica_bytes_total",
+            "counter",
+            watch.replica.bytes_copied,
+            "Bytes that were copied from workers for the index and for sinks",
+        ),
+    ):
+        yield from _family(name, kind, text)
+        yield f"{_PREFIX}_{name} {value}"
 
 
 def _witnesses(standing: list[dict[str, Any]]) -> Iterator[str]:

@@ -199,6 +199,10 @@ class ServedLedger:
         """By the shard, whether its worker can be read."""
         return {shard: worker.failing_since is None for shard, worker in list(self._workers.items())}
 
+    def urls(self) -> dict[str, str]:
+        """By the shard, where its worker is."""
+        return {shard: worker.url for shard, worker in list(self._workers.items())}
+
     def statements(self) -> dict[str, bytes]:
         """The statements of key succession that workers hold, by the names of their files. Where they hold
         others under one name, there is one more, of another name, for each."""

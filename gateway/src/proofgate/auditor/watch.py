@@ -16,6 +16,7 @@ from proofgate.times import SteadyClock, Step
 if TYPE_CHECKING:
     from proofgate.auditor.served import ServedLedger
     from proofgate.mirror.mirror import Mirror
+    from proofgate.replica.replica import Replica
     from proofgate.siem.stream import Stream
 
 log = logging.getLogger("proofgate.auditor")
@@ -82,6 +83,8 @@ class Watch:
     streams: list[Stream] = field(default_factory=list)
     #: Where each worker serves its own folder: those, as one ledger.
     served: ServedLedger | None = None
+    #: Copies of what was accepted of them, for what reads a ledger as files.
+    replica: Replica | None = None
     #: When a poll last ended well, in unix seconds; 0 before the first.
     last_poll: float = 0.0
     #: By what durations are measured: the system's clock may be set back.
@@ -179,8 +182,8 @@ class Watch:
         return [{**of, "since": step.to, "message": message}]
 
     def outlets(self) -> list[Outlet]:
-        """The mirrors and the streams."""
-        return [*self.mirrors, *self.streams]
+        """The copies, the mirrors and the streams."""
+        return [*([self.replica] if self.replica else []), *self.mirrors, *self.streams]
 
     def heads(self) -> list[dict[str, Any]]:
         """How each shard stood at the last poll."""

@@ -6,7 +6,9 @@ import argparse
 from pathlib import Path
 
 from proofgate.auditor.served import PATIENCE_SECONDS, ServedLedger, checked, read_list
-from proofgate.auditor.worker_files import LOOK_SECONDS
+from proofgate.auditor.worker_files import LOOK_SECONDS, WorkerFiles
+from proofgate.replica.replica import LOOK_SECONDS as COPY_SECONDS
+from proofgate.replica.replica import Replica
 
 
 def add_arguments(parser: argparse.ArgumentParser, source: argparse._MutuallyExclusiveGroup) -> None:
@@ -31,14 +33,25 @@ def add_arguments(parser: argparse.ArgumentParser, source: argparse._MutuallyExc
         metavar="FILE",
         help="the token for the workers, as printed by `proofgate keys auditor-token`",
     )
+    parser.add_argument(
+        "--replica",
+        type=Path,
+        metavar="DIR",
+        help="with --worker or --workers: copy what was verified to this directory, for --index and --siem",
+    )
 
 
 def wrong_arguments(options: argparse.Namespace) -> str | None:
     """Why the arguments do not go together; None when they do."""
-    # They read the ledger as files, which no one folder has.
-    for name in ("index", "readers", "mirror", "siem"):
-        if getattr(options, name):
-            return f"--{name} needs --ledger: it reads a mounted ledger"
+    if options.mirror:
+        return "--mirror needs --ledger: it reads a mounted ledger"
+    for name in ("index", "siem"):
+        if getattr(options, name) and options.replica is None:
+            return f"--{name} needs --ledger, or --replica for copies of what workers serve"
+    if options.replica is not None and options.once:
+        return "--replica cannot be combined with --once"
+    if options.replica is not None and _is_below(options.index, options.replica):
+        return "--index is inside --replica: the auditor removes what does not belong there"
     try:
         _listed(options)
     except ValueError as error:
@@ -55,6 +68,31 @@ def served(options: argparse.Namespace) -> ServedLedger | None:
     # A single look has no time to wait, and all of it to read.
     patience, look = (0.0, float("inf")) if options.once else (PATIENCE_SECONDS, LOOK_SECONDS)
     return ServedLedger(lambda: _listed(options), options.worker_token, patience, look)
+
+
+def replica(
+    options: argparse.Namespace, served: ServedLedger | None, keys: tuple[str, str | None]
+) -> Replica | None:
+    """The copies of what the workers of the arguments serve; None where nobody reads any.
+
+    `keys` are those of the ledger and of the retention job. Raises OSError.
+    """
+    if served is None or options.replica is None:
+        return None
+    # Without an index a copy is there only until all sinks have it.
+    keep_days = options.index_days if options.index is not None else 0
+    return Replica(
+        options.replica,
+        keys,
+        served.urls,
+        lambda url: WorkerFiles(url, options.worker_token, COPY_SECONDS),
+        served.statements,
+        keep_days=keep_days,
+    )
+
+
+def _is_below(path: Path | None, folder: Path) -> bool:
+    return path is not None and folder.resolve() in (path.resolve(), *path.resolve().parents)
 
 
 def _listed(options: argparse.Namespace) -> dict[str, str]:

@@ -95,6 +95,9 @@ def wrong_arguments(options: argparse.Namespace) -> str | None:
             return f"{name} needs --readers"
     if options.once:
         return "--index cannot be combined with --once: use `proofgate audit index`"
+    if options.ledger is None:
+        # Copies of what workers serve are on the auditor's own volume, as the index may be.
+        return None
     return require_apart(options.index, options.ledger, same_volume=options.same_volume)
 
 
@@ -145,7 +148,7 @@ def kept(options: argparse.Namespace, ledger_key: str, auditor: _core.Auditor) -
             return
         from proofgate.index.audited_index import AuditedIndex
 
-        index = AuditedIndex(options.index, ledger_key, options.index_days, ledger=options.ledger)
+        index = AuditedIndex(options.index, ledger_key, options.index_days, ledger=options.files)
         desk = None
         if options.readers is not None:
             from proofgate.index import by_hand
@@ -161,7 +164,7 @@ def kept(options: argparse.Namespace, ledger_key: str, auditor: _core.Auditor) -
             readers = Readers(options.readers)
             desk = Desk(
                 options.index,
-                options.ledger,
+                options.files,
                 readers,
                 access_log,
                 index.standing,

@@ -92,6 +92,11 @@ class AuditedIndex:
         code, message = ("", "") if problem is None else (problem.code, str(problem))
         return Standing(indexer.records, indexer.behind, code, message)
 
+    def refused(self) -> list[str]:
+        """The origins of logs that do not hold what was accepted."""
+        indexer = self._indexer
+        return [] if indexer is None else list(indexer.problems)
+
     def _run(self) -> None:
         while not self._ending:
             try:

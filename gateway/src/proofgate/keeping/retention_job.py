@@ -21,6 +21,7 @@ from proofgate.exit_codes import EXIT_FAILED, EXIT_OK, EXIT_USAGE, ExitCode, fai
 from proofgate.keeping import arguments, erasing, pruning
 from proofgate.keeping.anchors import Anchors, AnchorsError
 from proofgate.keeping.ledger import KeptLedger, Logs
+from proofgate.ulid_time import milliseconds_of
 
 if TYPE_CHECKING:
     from proofgate.keeping.plans import Changes, KeepingPlan
@@ -43,9 +44,8 @@ AUDITOR_SECONDS = 600.0
 #: What a report says of where statements have their anchor.
 _BY_AUDITOR, _NO_ANCHOR = "auditor", "none"
 _DAY = 86_400_000_000
-#: The folder of a log is named by a ULID, whose first ten characters are milliseconds (github.com/ulid/spec).
+#: The folder of a log is named by a ULID.
 _INCARNATION = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}")
-_CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 #: What the retention job leaves in a ledger.
 _TRACES = ("*/*/tombstone", "*/*/erasures", "key-destructions/*.note", "hold-statements/*.note")
 
@@ -307,10 +307,7 @@ def _require_clock(ledger: Path, plan: KeepingPlan) -> None:
 
 def _began(incarnation: str) -> int:
     """When a log began, in unix microseconds, by its name."""
-    milliseconds = 0
-    for character in incarnation[:10]:
-        milliseconds = milliseconds * 32 + _CROCKFORD.index(character)
-    return milliseconds * 1000
+    return milliseconds_of(incarnation) * 1000
 
 
 def _bring_in(retention: _core.RetentionState, changes: Changes, author: str) -> None:

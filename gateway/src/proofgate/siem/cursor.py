@@ -31,7 +31,7 @@ class Cursor:
         """
         name = f"{sink}\n{ledger_key.split('+', 1)[0]}"
         folder = state / _FOLDER
-        path = folder / f"{hashlib.sha256(name.encode()).hexdigest()[:32]}.sqlite"
+        self._path = path = folder / f"{hashlib.sha256(name.encode()).hexdigest()[:32]}.sqlite"
         try:
             folder.mkdir(mode=0o700, exist_ok=True)
             self._file = sqlite3.connect(path, timeout=30, isolation_level=None, check_same_thread=False)
@@ -66,6 +66,15 @@ class Cursor:
     def advance(self, origin: str, place: str, size: int) -> None:
         """Everything up to a place was sent. On the disk when it returns."""
         self._file.execute("UPDATE log SET place = ?, size = ? WHERE origin = ?", (place, size, origin))
+
+    def sent(self) -> dict[str, int]:
+        """How many records of each log were sent, by origin. For any thread; empty while that cannot be
+        read."""
+        try:
+            with contextlib.closing(sqlite3.connect(self._path, timeout=30)) as file:
+                return dict(file.execute("SELECT origin, size FROM log"))
+        except sqlite3.Error:
+            return {}
 
     def close(self) -> None:
         """Closes the file."""

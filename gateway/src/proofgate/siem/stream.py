@@ -84,6 +84,10 @@ class Stream:
                 self._late()
                 self._condition.notify()
 
+    def refused(self) -> list[str]:
+        """The origins of logs that do not hold what was accepted."""
+        return [of for of, problem in list(self._problems.items()) if not problem.endswith("[siem_event]")]
+
     def lag_seconds(self) -> float:
         """Since when something has waited to be sent; 0 when nothing does."""
         since = self._behind_since

@@ -1,0 +1,51 @@
+"""How far the bytes of a segment are whole frames of the records that are expected there.
+
+The layout is that of `rust-core/crates/evidence/src/frame.rs`. This only finds where records begin
+and end: the readers of a copy verify them.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+
+#: Bytes before the first frame of a segment, in which its first record's number stands.
+SEGMENT_HEADER = 128
+_FIRST_RECORD = struct.Struct("<40xQ")
+#: Length of the payload, type, flags, version, number.
+_HEAD = struct.Struct("<IBBHQ")
+_HEADER = 32
+_FOOTER = 24
+#: A record is shorter than this (`MAX_RECORD`).
+_MOST_PAYLOAD = 65_535
+MOST_FRAME = _HEADER + _MOST_PAYLOAD + 1 + _FOOTER
+
+
+@dataclass(frozen=True)
+class Frames:
+    """Whole frames: the bytes that they take, and the number of the next record."""
+
+    length: int
+    records: int
+
+
+def first_record(header: bytes) -> int | None:
+    """The number of the first record of a segment; None for one that has no header yet."""
+    if len(header) < SEGMENT_HEADER or not any(header):
+        return None
+    return int(_FIRST_RECORD.unpack_from(header)[0])
+
+
+def whole(content: bytes, records: int, end: int) -> Frames:
+    """The frames at the beginning of `content` that are whole, of record `records` on and before `end`."""
+    at = 0
+    while records < end and at + _HEADER <= len(content):
+        length, *_, number = _HEAD.unpack_from(content, at)
+        frame = _HEADER + (length + 7) // 8 * 8 + _FOOTER
+        if not 0 < length <= _MOST_PAYLOAD or number != records or at + frame > len(content):
+            break
+        if content[at + frame - 4 : at + frame] != content[at : at + 4]:
+            break
+        at += frame
+        records += 1
+    return Frames(at, records)

@@ -1,0 +1,271 @@
+"""The copy of one log: it grows record by record, up to a checkpoint that the auditor accepted.
+
+No byte behind the checkpoint's last record is copied: the worker may be writing there. How far the copy is
+stands in a file of its own, written once the bytes are on the disk. What stands behind that was cut short,
+and is written again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import shutil
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from io import FileIO
+from pathlib import Path
+from typing import Protocol
+
+from proofgate import _core
+from proofgate.replica.frames import MOST_FRAME, SEGMENT_HEADER, first_record, whole
+
+#: Bytes of a segment that are asked for first, and at most.
+_FIRST_READ = 64 << 10
+_MOST_READ = 1 << 20
+#: Where copies are in the folder of a replica.
+LEDGER = "ledger"
+_NODE = 32
+_TREE = "tree"
+TOMBSTONE = "tombstone"
+_SEGMENT = re.compile(r"[0-9]{20}\.(seg|next)")
+#: What stays of a log that was removed, as a worker serves it; and its bounds.
+_KEPT = re.compile(
+    r"tombstone|[0-9]{20}\.(record|tlog-proof|consistency)|checkpoint|[0-9A-HJKMNP-TV-Z]{26}\.checkpoint"
+)
+_MOST_KEPT = 256
+_MOST_KEPT_BYTES = 1 << 20
+#: Configurations of one log that are remembered.
+_MOST_CONFIGURATIONS = 1000
+#: In an `open` or a `config` record: by which digest the configuration is archived.
+_CONFIGURATION = re.compile(rb'"config":"([0-9a-f]{64})"(?:,"settings":"([0-9a-f]{64})")?')
+
+
+class Source(Protocol):
+    """A worker's ledger folder. Raises OSError; FileNotFoundError for what does not exist."""
+
+    def begin(self) -> None:
+        """Begins a round, in which it may take a bounded time."""
+
+    def names(self, folder: str) -> list[str]:
+        """The names in a folder."""
+
+    def read(self, path: str, offset: int, most: int) -> tuple[int, bytes]:
+        """The length of a file, and its bytes from `offset` on: fewer than `most` only at its end."""
+
+
+class CopyError(Exception):
+    """The worker does not hold what the auditor has accepted."""
+
+
+@dataclass(frozen=True)
+class Cursor:
+    """How far a copy is: records, and where in which segment the next one begins."""
+
+    records: int = 0
+    segment: str = ""
+    offset: int = 0
+    removed: bool = False
+    #: Digests of configurations that the copied records name.
+    configurations: tuple[str, ...] = ()
+
+
+class LogCopy:
+    """The copy of the log at `place` (`<shard>/<incarnation>`), below `root`. For one thread."""
+
+    def __init__(self, root: Path, place: str, require_room: Callable[[int], None] = lambda _: None) -> None:
+        """`require_room` is called before bytes are written, with their number; what it raises ends that."""
+        self.place = place
+        self.folder = root / LEDGER / place
+        self._cursor_file = root / "cursors" / f"{place.replace('/', '-')}.json"
+        self._require_room = require_room
+        self.cursor = self._read_cursor()
+        #: Digests of configurations that copied records name.
+        self.configurations = set(self.cursor.configurations)
+
+    def _read_cursor(self) -> Cursor:
+        try:
+            return Cursor(**json.loads(self._cursor_file.read_text(encoding="utf-8")))
+        except (OSError, ValueError, TypeError):
+            return Cursor()
+
+    def has(self, size: int) -> bool:
+        """Whether nothing is left to be copied of a log of this many records."""
+        return self.cursor.removed or self.cursor.records >= size
+
+    def bring(self, source: Source, size: int) -> None:
+        """Copies on, up to so many records.
+
+        Raises OSError, and CopyError where the worker has fewer; what was copied stays.
+        """
+        if self.has(size):
+            return
+        names = source.names(self.place)
+        if TOMBSTONE in names:
+            # It may have been removed since: its records are not there any more.
+            raise CopyError("the worker has removed it")
+        segments = sorted(filter(_SEGMENT.fullmatch, names), key=_order)
+        if self.cursor.records == 0 or self.cursor.segment not in segments:
+            # A segment that was prepared is renamed once it is used: then the copy begins again.
+            self.discard()
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        try:
+            begun = segments.index(self.cursor.segment) if self.cursor.segment else 0
+            for segment in segments[begun:]:
+                if self.cursor.records < size:
+                    self._bring_segment(source, segment, size)
+            self._bring_tree(source)
+        finally:
+            self._save()
+        if self.cursor.records < size:
+            raise CopyError(f"the worker has {self.cursor.records} of its {size} accepted records")
+
+    def _bring_segment(self, source: Source, segment: str, size: int) -> None:
+        path, of = f"{self.place}/{segment}", self.folder / segment
+        continued = segment == self.cursor.segment
+        offset = self.cursor.offset if continued else 0
+        header = b""
+        if not continued:
+            header = source.read(path, 0, SEGMENT_HEADER)[1]
+            if first_record(header) != self.cursor.records:
+                return
+        elif not of.is_file() or of.stat().st_size < offset:
+            self.discard()
+            raise CopyError("its copy was shortened, and is made again")
+        before = self.cursor
+        with of.open("r+b" if continued else "w+b", buffering=0) as file:
+            file.truncate(offset)
+            file.seek(offset)
+            if header:
+                _write_all(file, header)
+                self.cursor = Cursor(self.cursor.records, segment, len(header))
+            try:
+                self._append(source, path, file, size)
+            finally:
+                try:
+                    os.fdatasync(file.fileno())
+                except OSError:
+                    # Nobody knows what of it is on the disk.
+                    self.cursor = before
+                    raise
+
+    def _append(self, source: Source, path: str, file: FileIO, size: int) -> None:
+        wanted = _FIRST_READ
+        while self.cursor.records < size:
+            offset = self.cursor.offset
+            length, content = source.read(path, offset, wanted)
+            found = whole(content, self.cursor.records, size)
+            if found.length == 0:
+                if wanted >= MOST_FRAME or offset + len(content) >= length:
+                    return
+                wanted = _MOST_READ
+                continue
+            self._require_room(found.length)
+            _write_all(file, content[: found.length])
+            self.configurations.update(
+                (match[2] or match[1]).decode() for match in _CONFIGURATION.finditer(content, 0, found.length)
+            )
+            self.cursor = Cursor(found.records, self.cursor.segment, offset + found.length)
+            wanted = _MOST_READ
+
+    def _bring_tree(self, source: Source) -> None:
+        """Copies the hashes above the records. They are derived: without them reading takes longer."""
+        records = self.cursor.records
+        most = (2 * records - records.bit_count()) * _NODE
+        with (self.folder / _TREE).open("ab") as file:
+            at = min(file.tell(), most) // _NODE * _NODE
+            file.truncate(at)
+            while at < most:
+                try:
+                    _, content = source.read(f"{self.place}/{_TREE}", at, min(_MOST_READ, most - at))
+                except FileNotFoundError:
+                    return
+                content = content[: len(content) // _NODE * _NODE]
+                if not content:
+                    return
+                self._require_room(len(content))
+                file.write(content)
+                at += len(content)
+
+    def follow_removal(self, source: Source, note: str, key: str, keeping_key: str | None) -> bool:
+        """Removes the copied records of a log that was removed by right, and keeps what stays of it. Whether
+        it was: `note` is the checkpoint that was accepted. Raises OSError, and CopyError for a tombstone that
+        is not the retention job's."""
+        if self.cursor.removed:
+            return True
+        names = source.names(self.place)
+        if TOMBSTONE not in names:
+            return False
+        kept = [name for name in names if _KEPT.fullmatch(name)]
+        if len(kept) > _MOST_KEPT:
+            raise CopyError(f"too much stays of it: {len(kept)} files")
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        written = []
+        # The tombstone last: with it, its records are not read any more.
+        for name in sorted(kept, key=lambda name: name == TOMBSTONE):
+            _, content = source.read(f"{self.place}/{name}", 0, _MOST_KEPT_BYTES)
+            _write(self.folder / name, content)
+            written.append(self.folder / name)
+        if not self._is_removed(note, key, keeping_key):
+            for path in reversed(written):
+                path.unlink()
+            raise CopyError("its tombstone is refused")
+        for path in self.folder.iterdir():
+            if _SEGMENT.fullmatch(path.name) or path.name == _TREE:
+                path.unlink()
+        self.cursor = Cursor(self.cursor.records, removed=True)
+        self._save()
+        return True
+
+    def _is_removed(self, note: str, key: str, keeping_key: str | None) -> bool:
+        try:
+            _, report, _ = _core.fsck_pinned(str(self.folder), note, key, keeping_key)
+        except _core.LedgerError:
+            return False
+        removed = json.loads(report)["incarnations"][0].get("removed")
+        return removed is not None and bool(removed["verified"])
+
+    def discard(self) -> None:
+        """Removes the copy: the next one begins at the beginning."""
+        self._cursor_file.unlink(missing_ok=True)
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.cursor = Cursor()
+        self.configurations.clear()
+
+    def _save(self) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            _sync(self.folder)
+        self._cursor_file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        named = tuple(sorted(self.configurations)[:_MOST_CONFIGURATIONS])
+        cursor = replace(self.cursor, configurations=named)
+        _write(self._cursor_file, json.dumps(asdict(cursor)).encode())
+
+
+def _order(name: str) -> tuple[bool, str]:
+    """Those that are prepared come after those that are named by their first records."""
+    return name.endswith(".next"), name
+
+
+def _write_all(file: FileIO, content: bytes) -> None:
+    left = memoryview(content)
+    while left:
+        left = left[file.write(left) or 0 :]
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Writes a small file, which is replaced as a whole."""
+    draft = path.with_name(f"{path.name}.draft")
+    with draft.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fdatasync(file.fileno())
+    draft.replace(path)
+
+
+def _sync(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

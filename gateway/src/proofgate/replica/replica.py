@@ -1,0 +1,359 @@
+"""Copies what an auditor has accepted of its workers' logs, in a thread of its own, and hands it on.
+
+Nothing here delays the audit: what cannot be copied now waits, and is reported as a finding when it waits for
+long. A copy that a reader refuses is made again.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import itertools
+import logging
+import shutil
+import threading
+import time
+from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+from proofgate.archive import FOLDER as CONFIGURATIONS
+from proofgate.auditor.worker_files import UnreadableError, WorkerError
+from proofgate.key_statements import STATEMENTS, among
+from proofgate.replica.log_copy import LEDGER, CopyError, LogCopy, Source
+from proofgate.ulid_time import milliseconds_of
+
+log = logging.getLogger("proofgate.replica")
+
+#: What copies leave free of their volume: more than the index does, so that this continues a little longer.
+RESERVE_BYTES = 512 << 20
+#: Until something that waits to be copied is a finding.
+PATIENCE_SECONDS = 600.0
+#: Between two rounds, if nothing is offered.
+REST_SECONDS = 1.0
+#: What is left in a round to one worker.
+LOOK_SECONDS = 20.0
+#: Logs of which one round looks whether they were removed at their workers.
+_LOOKED_AT = 8
+#: Until a copy that a reader refuses is made again: readers leave such a log alone for a minute.
+_REFUSED_SECONDS = 90.0
+#: Between two times that one copy is made again, and between two looks whether copies are too old.
+_HOUR = 3600.0
+#: A log that its worker does not hold as it was accepted is left alone for so long.
+_REST_SECONDS = 30.0
+#: So is a worker that does not answer: others do not wait for it again and again.
+_AWAY_SECONDS = 5.0
+_DAY_MILLISECONDS = 86_400_000
+#: As much as a worker archives of one configuration.
+_MOST_CONFIGURATION = 64 << 20
+_BLOCK = 1 << 20
+
+Accepted = list[tuple[str, str]]
+_Files = Callable[[str], Source]
+
+
+class NoRoomError(Exception):
+    """The volume of the copies is full."""
+
+
+class Replica:
+    """The copies of one auditor's logs, in `root`: `root/ledger` has the layout of a ledger.
+
+    `workers` returns the URL of each shard's worker, and `open_worker` reads from one. `statements` has the
+    ledger's statements of key succession by their files' names. Copies of logs that ended more than
+    `keep_days` ago are removed; None keeps all of them. `reserve` is in bytes.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        keys: tuple[str, str | None],
+        workers: Callable[[], Mapping[str, str]],
+        open_worker: _Files,
+        statements: Callable[[], Mapping[str, bytes]] = dict,
+        *,
+        keep_days: int | None = None,
+        reserve: int = RESERVE_BYTES,
+        patience: float = PATIENCE_SECONDS,
+    ) -> None:
+        """`keys` are the verifying keys of the ledger and, if there is one, of the retention job."""
+        self.ledger = ledger_of(root)
+        self._root, self._keys, self._workers, self._open = root, keys, workers, open_worker
+        self._statements, self._keep_days = statements, keep_days
+        self._reserve, self._patience = reserve, patience
+        #: Who is offered what was copied: directories and notes.
+        self.takers: list[Callable[[Accepted], None]] = []
+        #: Return the origins of logs that a reader cannot read as they were accepted.
+        self.refused: list[Callable[[], Collection[str]]] = []
+        #: Return how many records of each log a reader has, by origin, of those that read old logs, too.
+        self.read: list[Callable[[], Mapping[str, int]]] = []
+        self.bytes_copied = 0
+        self.failure: str | None = None
+        self._offered: dict[str, str] = {}
+        #: The newest note of each log, and which of them are not copied, since when.
+        self._notes: dict[str, str] = {}
+        self._since: dict[str, float] = {}
+        self._sources: dict[str, tuple[str, Source]] = {}
+        self._resting: dict[str, float] = {}
+        self._away: dict[str, float] = {}
+        self._refusals: dict[str, float] = {}
+        self._made_again: dict[str, float] = {}
+        self._next_look = 0
+        self._configurations: set[str] = set()
+        self._prune_due = 0.0
+        self._condition = threading.Condition()
+        self._ending = False
+        self.ledger.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    def offer(self, accepted: Accepted) -> None:
+        """Takes logs that were accepted further: directories and notes. Waits for nothing."""
+        if accepted:
+            with self._condition:
+                self._offered.update(accepted)
+                self._condition.notify()
+
+    def start(self) -> None:
+        """Copies, until `stop`. Nobody waits for the thread when the process ends: it may be reading."""
+        threading.Thread(target=self._run, name="replica", daemon=True).start()
+
+    def stop(self) -> None:
+        """Begins nothing any more."""
+        with self._condition:
+            self._ending = True
+            self._condition.notify()
+
+    def lag_seconds(self) -> float:
+        """Since when a log has waited to be copied whose worker is listed; 0 when none does."""
+        workers = self._workers()
+        waits = [since for place, since in list(self._since.items()) if place.split("/")[0] in workers]
+        return time.monotonic() - min(waits) if waits else 0.0
+
+    def findings(self) -> list[dict[str, Any]]:
+        """What is wrong with it, in the core's form."""
+        lag = self.lag_seconds()
+        if lag == 0 or lag < self._patience:
+            return []
+        why = f": {self.failure}" if self.failure else ""
+        message = f"accepted records have waited to be copied for {int(self._patience)} seconds{why}"
+        since = time.time_ns() // 1000 - int(lag * 1e6)
+        told = {"code": "replica_lags", "origin": "auditor", "shard": "", "verdict": "incomplete"}
+        return [{**told, "since": since, "message": message}]
+
+    def _run(self) -> None:
+        while True:
+            with self._condition:
+                self._condition.wait_for(lambda: self._offered or self._ending, REST_SECONDS)
+                if self._ending:
+                    return
+            try:
+                self.round()
+            except Exception as error:
+                self._tell(f"copying failed ({type(error).__name__})")
+                log.exception("copying failed, retrying")
+                with self._condition:
+                    self._condition.wait_for(lambda: self._ending, REST_SECONDS)
+
+    def round(self) -> None:
+        """Copies what waits, as far as workers and the volume let it."""
+        with self._condition:
+            offered, self._offered = self._offered, {}
+        now = time.monotonic()
+        for directory, note in offered.items():
+            place = "/".join(Path(directory).parts[-2:])
+            if place not in self._notes:
+                self._prune_due = 0.0
+            self._notes[place] = note
+            self._since.setdefault(place, now)
+        workers = self._workers()
+        self._sources = {shard: one for shard, one in self._sources.items() if one[0] == workers.get(shard)}
+        begun: dict[str, Source] = {}
+        try:
+            self._prune()
+            self._look_for_removals(workers, begun)
+            self._bring_statements()
+            self._make_again()
+            self._bring(workers, begun)
+            if not self._since:
+                self._tell(None)
+        except NoRoomError as error:
+            self._tell(str(error))
+        except OSError as error:
+            reason = "the volume is full" if error.errno in (errno.ENOSPC, errno.EDQUOT) else error.strerror
+            self._tell(f"copies cannot be written: {reason}")
+
+    def _source(self, workers: Mapping[str, str], begun: dict[str, Source], place: str) -> Source | None:
+        """The worker of a log, for this round; None where it has none that answers."""
+        shard = place.split("/")[0]
+        if self._away.get(shard, 0.0) > time.monotonic():
+            return None
+        if shard not in begun and shard in workers:
+            url, source = self._sources.get(shard) or (workers[shard], self._open(workers[shard]))
+            self._sources[shard] = (url, source)
+            source.begin()
+            begun[shard] = source
+        return begun.get(shard)
+
+    def _bring(self, workers: Mapping[str, str], begun: dict[str, Source]) -> None:
+        """Copies logs that wait. A later log of a shard waits for its worker's earlier ones, which its
+        records may refer to."""
+        failed: set[str] = set()
+        for place in sorted(self._since):
+            shard = place.split("/")[0]
+            if self._ending or shard in failed or self._resting.get(place, 0.0) > time.monotonic():
+                continue
+            try:
+                source = self._source(workers, begun, place)
+                self._bring_log(place, source)
+                self._resting.pop(place, None)
+            except (CopyError, FileNotFoundError) as error:
+                # What is wrong with the worker's log is the auditor's to find. Others do not wait for it.
+                self._resting[place] = time.monotonic() + _REST_SECONDS
+                self._tell(f"{place}: {error}")
+            except (WorkerError, UnreadableError) as error:
+                failed.add(shard)
+                self._away[shard] = time.monotonic() + _AWAY_SECONDS
+                self._tell(f"the worker of shard {shard}: {error}")
+
+    def _bring_log(self, place: str, source: Source | None) -> None:
+        note = self._notes[place]
+        copy = LogCopy(self._root, place, self._require_room)
+        size = size_of(note)
+        if not copy.has(size):
+            if source is None:
+                return
+            if not copy.follow_removal(source, note, *self._keys):
+                before = copy.cursor.records
+                try:
+                    copy.bring(source, size)
+                finally:
+                    if copy.cursor.records > before:
+                        log.debug("%s: %d of %d records are copied", place, copy.cursor.records, size)
+        self._configurations |= copy.configurations
+        if source is not None:
+            self._bring_configurations(source)
+        if not copy.cursor.removed:
+            for take in self.takers:
+                take([(str(self.ledger / place), note)])
+        self._since.pop(place, None)
+
+    def _look_for_removals(self, workers: Mapping[str, str], begun: dict[str, Source]) -> None:
+        """Looks whether some of the copied logs were removed at their workers, others in each round."""
+        places = sorted(self._notes)
+        if not places:
+            return
+        first = self._next_look % len(places)
+        self._next_look = first + _LOOKED_AT
+        for place in places[first : first + _LOOKED_AT]:
+            try:
+                source = self._source(workers, begun, place)
+                copy = LogCopy(self._root, place, self._require_room)
+                if source is not None and copy.cursor.records and not copy.cursor.removed:
+                    copy.follow_removal(source, self._notes[place], *self._keys)
+            except (WorkerError, UnreadableError):
+                self._away[place.split("/")[0]] = time.monotonic() + _AWAY_SECONDS
+            except (CopyError, FileNotFoundError) as error:
+                # The auditor finds what is wrong with the worker's log.
+                log.debug("%s: %s", place, error)
+
+    def _make_again(self) -> None:
+        """Has copies made again that a reader has refused for a while."""
+        now = time.monotonic()
+        refused = {"/".join(origin.split("/")[-2:]) for tell in self.refused for origin in tell()}
+        self._refusals = {place: self._refusals.get(place, now) for place in refused}
+        for place, since in self._refusals.items():
+            due = now - self._made_again.get(place, float("-inf")) >= _HOUR
+            if place in self._notes and due and now - since >= _REFUSED_SECONDS:
+                log.warning("%s: its copy does not verify, and is made again", place)
+                self._made_again[place] = now
+                LogCopy(self._root, place).discard()
+                self._since.setdefault(place, now)
+
+    def _bring_statements(self) -> None:
+        for name, text in among(self._statements(), self._keys[0]):
+            self._put(self.ledger / STATEMENTS / name, text.encode())
+
+    def _bring_configurations(self, source: Source) -> None:
+        """Copies the configurations that copied records name; those that this worker lacks wait."""
+        for digest in sorted(self._configurations):
+            target = self.ledger / CONFIGURATIONS / f"{digest}.json"
+            if target.exists():
+                self._configurations.discard(digest)
+                continue
+            content = bytearray()
+            try:
+                for offset in range(0, _MOST_CONFIGURATION, _BLOCK):
+                    length, block = source.read(f"{CONFIGURATIONS}/{digest}.json", offset, _BLOCK)
+                    content += block
+                    if len(content) >= length:
+                        break
+            except FileNotFoundError:
+                continue
+            if hashlib.sha256(content).hexdigest() == digest:
+                self._put(target, bytes(content))
+                self._configurations.discard(digest)
+
+    def _put(self, target: Path, content: bytes) -> None:
+        if target.exists():
+            return
+        self._require_room(len(content))
+        target.parent.mkdir(mode=0o700, exist_ok=True)
+        draft = target.with_name(f"{target.name}.draft")
+        draft.write_bytes(content)
+        draft.replace(target)
+
+    def _require_room(self, length: int) -> None:
+        free = shutil.disk_usage(self._root).free
+        if free - length < self._reserve:
+            raise NoRoomError(
+                f"the auditor's volume has {free >> 20} MiB left, and {self._reserve >> 20} MiB must stay "
+                "free: enlarge it, or keep fewer days"
+            )
+        self.bytes_copied += length
+
+    def _prune(self) -> None:
+        """Removes the copies of logs that ended too long ago, and passes such logs over."""
+        if self._keep_days is None:
+            return
+        if time.monotonic() < self._prune_due:
+            return
+        self._prune_due = time.monotonic() + _HOUR
+        for place in self._too_old():
+            self._since.pop(place, None)
+            copy = LogCopy(self._root, place)
+            if copy.cursor.records or copy.folder.exists():
+                copy.discard()
+                log.info("%s: its copy is older than the index keeps, and was removed", place)
+
+    def _too_old(self) -> list[str]:
+        """Logs whose successors began before the days that are kept, and that nobody has yet to read.
+
+        Days are counted from the clock or the newest log, whichever is earlier, so that neither alone, being
+        wrong, removes what is not old.
+        """
+        began = {place: milliseconds_of(place.split("/")[1]) for place in self._notes}
+        newest = min(time.time_ns() // 1_000_000, max(began.values(), default=0))
+        kept_from = newest - (self._keep_days or 0) * _DAY_MILLISECONDS
+        read = [tell() for tell in self.read]
+        found = []
+        for place, successor in itertools.pairwise(sorted(self._notes)):
+            same_shard = place.split("/")[0] == successor.split("/")[0]
+            if same_shard and began[successor] < kept_from:
+                origin, size = self._notes[place].split("\n", 1)[0], size_of(self._notes[place])
+                if all(of.get(origin, 0) >= size for of in read):
+                    found.append(place)
+        return found
+
+    def _tell(self, failure: str | None) -> None:
+        if failure is not None and failure != self.failure:
+            log.warning("%s [replica_lags]", failure)
+        self.failure = failure
+
+
+def ledger_of(root: Path) -> Path:
+    """Where the copies below `root` are, in the layout of a ledger."""
+    return root / LEDGER
+
+
+def size_of(note: str) -> int:
+    """The records that a checkpoint covers."""
+    return int(note.split("\n", 2)[1])
