@@ -9,11 +9,13 @@ from proofgate_operator.plan.api_keys import entry
 from proofgate_operator.plan.auditor import workers_mark
 from proofgate_operator.plan.configuration import read_configuration
 from proofgate_operator.plan.observed import Observed, Ref
-from tests.gateways import DEFAULTS
+from tests.auditing import AUDITOR
+from tests.gateways import DEFAULTS, secret
 from tests.test_auditor import WHOLE, Audited, made
 
 WORKERS = Ref("Secret", "demo-auditor")
 PER_WORKER = {"volume": {"mode": "PerWorker"}}
+READERS = json.dumps({"9f" * 32: {"name": "officer", "all": True}})
 
 
 def of_workers(**changes: Any) -> Audited:
@@ -72,3 +74,50 @@ def test_a_list_that_has_changed_replaces_no_pod_and_marks_it() -> None:
 def test_an_auditor_that_mounts_the_ledger_is_marked_with_nothing() -> None:
     audited = Audited()
     assert "demo-auditor-0" not in audited.plan().renew and WORKERS not in made(audited.world)
+
+
+def indexed(**index: Any) -> Audited:
+    """An auditor of workers with an index, and readers that can be used."""
+    named = {"name": "readers", "key": "readers.json"}
+    asked = {**AUDITOR, "memory": "512Mi", "index": {"readersSecretRef": named, **index}}
+    audited = of_workers(auditor=asked)
+    audited.world.secrets["readers"] = secret("readers", **{"readers.json": READERS})
+    audited.world.settle()
+    return audited
+
+
+def command(audited: Audited) -> list[str]:
+    template = audited.world.child("StatefulSet", "demo-auditor")["spec"]["template"]["spec"]
+    found: list[str] = template["containers"][0]["command"]
+    return found
+
+
+def test_an_index_of_workers_reads_copies_on_the_auditors_own_claim() -> None:
+    words = command(indexed())
+    assert words[words.index("--replica") + 1] == "/var/lib/proofgate-auditor/replica"
+    assert words[words.index("--index") + 1] == "/var/lib/proofgate-auditor/index"
+    assert "--replica" not in command(of_workers())
+    assert "--replica" not in command(Audited(auditor={**AUDITOR, "memory": "512Mi", "index": {}}))
+
+
+def test_sinks_of_workers_read_copies_too() -> None:
+    sinks = [{"url": "otlp+https://siem.example.com:4318"}]
+    assert "--replica" in command(of_workers(auditor={**AUDITOR, "siem": sinks}))
+
+
+def test_readers_stay_beside_the_workers_while_the_ones_that_the_spec_names_cannot_be_used() -> None:
+    audited = indexed()
+    assert entry(audited.world.children[WORKERS] or {}, "readers.json") == READERS
+    audited.world.secrets["readers"] = secret("readers", **{"readers.json": "no readers"})
+    audited.world.settle()
+    held = audited.world.children[WORKERS] or {}
+    assert entry(held, "readers.json") == READERS
+    assert entry(held, "auditor-token") and set(listed(audited)) == {"0", "1"}
+
+
+def test_readers_go_from_beside_the_workers_with_the_index() -> None:
+    audited = indexed()
+    audited.world.manifest["spec"]["auditor"] = AUDITOR
+    audited.world.settle()
+    held = audited.world.children[WORKERS] or {}
+    assert entry(held, "readers.json") is None and entry(held, "auditor-token")

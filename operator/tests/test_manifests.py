@@ -250,6 +250,28 @@ def test_with_sign_in_a_manifest_is_as_its_golden_file(found: Manifest) -> None:
     assert_is_golden(found, "sign-in")
 
 
+def of_an_index_of_workers() -> list[Manifest]:
+    """Return what an index comes with where each worker has a volume of its own."""
+    named = {"name": "llm-readers", "key": "readers.json"}
+    asked = {**AUDITOR, "memory": "512Mi", "index": {"retentionDays": 90, "readersSecretRef": named}}
+    return [
+        found
+        for found in manifests(ledger=PER_WORKER, auditor=asked, readers=READERS)
+        if found not in manifests(ledger=PER_WORKER, auditor=AUDITOR)
+    ]
+
+
+def test_an_index_of_workers_adds_copies_to_the_set_and_readers_to_the_secret_and_nothing_else() -> None:
+    names = file_names(of_an_index_of_workers())
+    assert golden_names("index-per-worker") == names
+    assert names == {"statefulset-demo-auditor.yaml", "secret-demo-auditor.yaml"}
+
+
+@pytest.mark.parametrize("found", of_an_index_of_workers(), ids=file_name)
+def test_with_an_index_of_workers_a_manifest_is_as_its_golden_file(found: Manifest) -> None:
+    assert_is_golden(found, "index-per-worker")
+
+
 def of_the_retention_job() -> list[Manifest]:
     """Return what there is besides where the gateway has a retention job."""
     return [found for found in manifests(keeping=KEEPING) if found not in manifests()]

@@ -9,6 +9,7 @@ import yaml
 from tests.controlplane.largest import everything, largest
 from tests.controlplane.namespaces import Namespace, gateway_manifest
 from tests.controlplane.server import ControlPlane
+from tests.test_mirrors import MIRROR
 from tests.test_oidc import signed_in
 
 pytestmark = pytest.mark.controlplane
@@ -312,11 +313,11 @@ CA = {"name": "authorities", "key": "ca.crt"}
         ({"auditor": {}}, "spec.auditor.signingKeySecretRef: Required value"),
         (
             {
-                "auditor": {**AUDITOR, "memory": "512Mi", "index": {}},
+                "auditor": {**AUDITOR, "mirrors": [MIRROR]},
                 "ledger": {"volume": {"mode": "PerWorker"}},
             },
-            "spec.auditor.index, mirrors and siem need spec.ledger.volume.mode Shared: they read a "
-            "mounted volume, and no other pod can mount the volumes of workers that have one each",
+            "spec.auditor.mirrors needs spec.ledger.volume.mode Shared: it reads a mounted volume, "
+            "and no other pod can mount the volumes of workers that have one each",
         ),
         ({"auditor": {**AUDITOR, "cpu": "1.5"}}, "spec.auditor.cpu must be a whole number of cores"),
         ({"auditor": {**AUDITOR, "memory": "64Mi"}}, "spec.auditor.memory must be at least 192Mi"),
@@ -583,8 +584,8 @@ def test_an_auditors_storage_is_chosen_once_and_grows_and_workers_may_have_a_vol
     own = {"volume": {"mode": "PerWorker"}}
     namespace.apply(gateway_manifest(ledger=own, auditor=AUDITOR))
     indexed = {**AUDITOR, "memory": "512Mi", "index": {}}
+    namespace.apply(gateway_manifest(ledger=own, auditor=indexed))
     namespace.apply(gateway_manifest(ledger=own, auditor={**indexed, "enabled": False}))
-    namespace.apply(gateway_manifest(ledger=own, auditor={**indexed, "index": {"enabled": False}}))
 
 
 def test_the_largest_gateway_the_schema_allows_is_let_in(namespace: Namespace) -> None:

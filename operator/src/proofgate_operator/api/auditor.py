@@ -193,11 +193,10 @@ AUDITOR_RULES = (
     },
     {
         "rule": "!has(self.auditor) || !self.auditor.enabled || self.ledger.volume.mode == 'Shared' ||"
-        " self.auditor.mirrors.size() == 0 && self.auditor.siem.size() == 0 &&"
-        " (!has(self.auditor.index) || !self.auditor.index.enabled)",
-        "fieldPath": ".auditor",
-        "message": "spec.auditor.index, mirrors and siem need spec.ledger.volume.mode Shared: they read "
-        "a mounted volume, and no other pod can mount the volumes of workers that have one each",
+        " self.auditor.mirrors.size() == 0",
+        "fieldPath": ".auditor.mirrors",
+        "message": "spec.auditor.mirrors needs spec.ledger.volume.mode Shared: it reads a mounted volume, "
+        "and no other pod can mount the volumes of workers that have one each",
     },
     {
         "rule": "!has(self.auditor) || self.networkPolicies == 'Managed' || !has(self.auditor.allowFrom)",

@@ -23,7 +23,8 @@ class Index(Section):
     retention_days: Annotated[int | None, Field(ge=1, le=36_500)] = None
     """Days for which the index keeps exchanges. Older ones are removed from it permanently; the ledger does
     not change. Absent: no limit. The index takes about 150 bytes of `storage.size` for each exchange, leaves
-    384Mi free, and falls behind when no more space is left."""
+    384Mi free, and falls behind when no more space is left. With `ledger.volume.mode: PerWorker` the auditor
+    also copies these days of the workers' logs, about 1 KiB for each exchange, and leaves 512Mi free."""
     readers_secret_ref: SecretKeyRef | None = None
     """Entry of a Secret that lists the readers who may query the index at the auditor's port: a JSON object
     with the SHA-256 of each reader's key, as for `--readers`. An invalid entry is not rolled out

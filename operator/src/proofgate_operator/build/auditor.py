@@ -98,7 +98,8 @@ def _command(
     keeping_key: str | None,
     defaults: Defaults,
 ) -> list[str]:
-    source = auditor_workers.options() if auditor_workers.are_asked(gateway) else ("--ledger", LEDGER_FOLDER)
+    asked = auditor_workers.are_asked(gateway)
+    source = auditor_workers.options(auditor, _STATE_FOLDER) if asked else ("--ledger", LEDGER_FOLDER)
     return [
         *("/opt/proofgate/bin/proofgate", "auditor", *source, "--state", _STATE_FOLDER),
         *("--signing-key", f"{_KEY_FOLDER}/{SIGNING_KEY}", "--ledger-key", ledger_key),

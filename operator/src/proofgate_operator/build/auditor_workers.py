@@ -3,15 +3,18 @@
 import json
 from collections.abc import Iterator
 
+from proofgate_operator.api.auditor import Auditor
 from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.api.volume import VolumeMode
 from proofgate_operator.build.gateway_secrets import encoded
 from proofgate_operator.build.naming import Defaults, Manifest, child, names
+from proofgate_operator.build.readers import READERS_FILE
 from proofgate_operator.build.worker_config import ADMIN_PORT
 
 _FOLDER = "/etc/auditor-workers"
 _LIST = "workers.json"
 _TOKEN = "auditor-token"
+_REPLICA = "replica"
 _PRIVATE_MODE = 0o440
 
 
@@ -20,19 +23,26 @@ def are_asked(gateway: Gateway) -> bool:
     return gateway.spec.ledger.volume.mode is VolumeMode.PER_WORKER
 
 
-def secret(gateway: Gateway, token: str, workers: int, defaults: Defaults) -> Manifest:
-    """Return the Secret that the auditor mounts: the URLs of that many workers by their shards, and the
-    token."""
+def secret(
+    gateway: Gateway, token: str, workers: int, defaults: Defaults, index_readers: str | None = None
+) -> Manifest:
+    """Return the Secret that the auditor mounts: the URLs of that many workers by their shards, the token,
+    and the file of its index's readers, if it has some."""
     own = names(gateway)
     domain = f"{own.workers}.{gateway.namespace}.svc.{defaults.cluster_domain}"
     urls = {str(shard): f"http://{own.worker}-{shard}.{domain}:{ADMIN_PORT}" for shard in range(workers)}
     head = child(gateway, "v1", "Secret", own.auditor, "auditor")
-    return {**head, "type": "Opaque", "data": encoded({_LIST: json.dumps(urls), _TOKEN: token})}
+    of_readers = {} if index_readers is None else {READERS_FILE: index_readers}
+    entries = {_LIST: json.dumps(urls), _TOKEN: token, **of_readers}
+    return {**head, "type": "Opaque", "data": encoded(entries)}
 
 
-def options() -> Iterator[str]:
-    """Yield the options of the auditor's command."""
+def options(wanted: Auditor, state_folder: str) -> Iterator[str]:
+    """Yield the options of the auditor's command. What reads a ledger as files reads copies on its own
+    claim."""
     yield from ("--workers", f"{_FOLDER}/{_LIST}", "--worker-token", f"{_FOLDER}/{_TOKEN}")
+    if wanted.wanted_index is not None or wanted.siem:
+        yield from ("--replica", f"{state_folder}/{_REPLICA}")
 
 
 def volume(gateway: Gateway) -> Manifest:

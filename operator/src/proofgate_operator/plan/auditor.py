@@ -7,6 +7,7 @@ from proofgate_operator.build import auditor, auditor_workers, export_key, reade
 from proofgate_operator.build.digests import keyed_digest
 from proofgate_operator.build.naming import Defaults, Manifest, names
 from proofgate_operator.build.storage import kept_state_claim
+from proofgate_operator.plan.api_keys import entry
 from proofgate_operator.plan.audit_key import OWNER
 from proofgate_operator.plan.configuration import Configuration
 from proofgate_operator.plan.observed import Observed
@@ -34,10 +35,12 @@ def auditor_manifests(
     if wanted.storage.existing_claim is None:
         yield auditor.claim(gateway, wanted)
     # Before the set that mounts it. While what the spec names cannot be used, the readers before stay.
-    if configuration.readers is not None:
-        yield readers.secret(gateway, configuration.readers)
-    if auditor_workers.are_asked(gateway) and configuration.auditor_token:
-        yield auditor_workers.secret(gateway, configuration.auditor_token, workers, defaults)
+    if not auditor_workers.are_asked(gateway):
+        if configuration.readers is not None:
+            yield readers.secret(gateway, configuration.readers)
+    elif configuration.auditor_token:
+        named = _readers_beside_workers(gateway, seen, configuration)
+        yield auditor_workers.secret(gateway, configuration.auditor_token, workers, defaults, named)
     key, ledger, digests = configuration.auditor_key, configuration.verifying_key, configuration.digests
     faulty = any(fault.field == OWNER for fault in configuration.faults)
     # One that no longer knew whose tombstones hold would take each of them for a loss.
@@ -47,6 +50,18 @@ def auditor_manifests(
     if key and ledger and digests and digests.auditor and not faulty and not unknown:
         keeping = keeping_key(gateway, configuration)
         yield auditor.statefulset(gateway, wanted, key.name, ledger, digests.auditor, defaults, keeping)
+
+
+def _readers_beside_workers(gateway: Gateway, seen: Observed, configuration: Configuration) -> str | None:
+    """Return the readers of the index, in a Secret that has the workers, too: those before stay by being
+    written again."""
+    index = gateway.auditor.wanted_index if gateway.auditor else None
+    if index is None or index.readers_secret_ref is None:
+        return None
+    if configuration.readers is not None:
+        return configuration.readers
+    live = seen.child("Secret", names(gateway).auditor)
+    return None if live is None else entry(live, readers.READERS_FILE)
 
 
 def keeping_key(gateway: Gateway, configuration: Configuration) -> str | None:
