@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import subprocess
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 _DOCS = Path(__file__).resolve().parents[1] / "docs"
@@ -43,18 +44,54 @@ def script(heading: str, page: str | None = None) -> str:
     return "".join(f"{step.command}\n" for step in steps(heading, page))
 
 
-def run(steps: list[Step], folder: Path, environment: dict[str, str], seconds: float) -> list[tuple[int, str]]:
-    """Runs the commands in one shell: the exit code of each, and what it printed.
+def run(
+    steps: list[Step], folder: Path, environment: dict[str, str], seconds: float, prefix: Sequence[str] = ()
+) -> list[tuple[int, str]]:
+    """Runs the commands in one shell, behind `prefix`: the exit code of each, and what it printed.
 
     Raises subprocess.TimeoutExpired.
     """
     text = "".join(f'{step.command}\necho "{_END_OF_STEP}$?"\n' for step in steps)
     done = subprocess.run(
-        ["bash", "-u", "-o", "pipefail"], input=text, text=True, timeout=seconds, cwd=folder, env=environment,
+        [*prefix, "bash", "-u", "-o", "pipefail"], input=text, text=True, timeout=seconds, cwd=folder, env=environment,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
     )  # fmt: skip
     *parts, _ = re.split(rf"{_END_OF_STEP}(\d+)\n", done.stdout)
     return [(int(code), printed) for printed, code in zip(parts[::2], parts[1::2], strict=True)]
+
+
+def follow(
+    steps: list[Step],
+    folder: Path,
+    environment: dict[str, str],
+    seconds: float,
+    codes: Mapping[int, int] | None = None,
+    prefix: Sequence[str] = (),
+) -> str:
+    """Runs the steps and returns their output, which has what the page shows. A step ends with 0, or by `codes`.
+
+    Raises AssertionError.
+    """
+    ran = run(steps, folder, environment, seconds, prefix)
+    assert len(ran) == len(steps), ran
+    for place, (step, (code, printed)) in enumerate(zip(steps, ran, strict=True)):
+        assert code == (codes or {}).get(place, 0), f"{step.command}\n{printed}"
+        assert missing(step.shown, printed) == [], f"{step.command}\n{printed}"
+    return "".join(printed for _, printed in ran)
+
+
+def changed(steps: list[Step], changes: Mapping[str, str]) -> list[Step]:
+    """The steps with other texts in their commands, such as ports."""
+    for old, new in changes.items():
+        steps = [replace(step, command=step.command.replace(old, new)) for step in steps]
+    return steps
+
+
+def exchange_of(printed: str) -> str:
+    """The id of the exchange whose answer was printed. Raises AssertionError."""
+    found = re.search(r"^x-request-id: (req_\w+)", printed, re.MULTILINE | re.IGNORECASE)
+    assert found, printed
+    return found[1]
 
 
 def missing(shown: list[str], printed: str, varying: str = r"req_\w+") -> list[str]:

@@ -10,15 +10,20 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
+from e2e import tutorial
 from e2e.ports import free_ports
 from e2e.programs import Program
 from e2e.release.released import PATIENCE, WHEELS, Release
+from e2e.tutorial import Step, changed, exchange_of
+from e2e.walks import walk
 
+WITHOUT_KUBERNETES = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "run-without-kubernetes.md"
 #: Nobody, whom no file of the checkout belongs to.
 NOBODY = 65534
 AS_NOBODY = ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups")
@@ -55,11 +60,18 @@ class Stranger:
         assert done.returncode == 0, f"{shlex.join(command)}\n{done.stdout}{done.stderr}"
         return done.stdout
 
-    def start(self, name: str, *command: str) -> Program:
-        """Starts a program in the background."""
-        return Program.start(
-            name, self.home, command[1:], (*self.prefix, command[0]), cwd=self.home, env=self.environment
-        )
+    def follow(self, steps: list[Step], codes: Mapping[int, int] | None = None) -> str:
+        """Does what a page says, in one shell, and returns what was printed. Raises AssertionError."""
+        return tutorial.follow(steps, self.home, self.environment, PATIENCE, codes, self.prefix)
+
+    def keep_running(self, name: str, step: Step, ready: str, started: ExitStack) -> Program:
+        """Runs a command of a page in a terminal of its own, until the stack ends."""
+        program, *arguments = shlex.split(step.command)
+        command = (*self.prefix, f"venv/bin/{program}")
+        running = Program.start(name, self.home, arguments, command, cwd=self.home, env=self.environment)
+        started.callback(running.stop, signal.SIGKILL)
+        running.wait_for_line(ready)
+        return running
 
 
 @pytest.fixture
@@ -83,37 +95,39 @@ def downloaded(made: Release, home: Path) -> Path:
     return folder
 
 
-def test_the_worker_is_installed_by_pip_and_its_first_answer_is_verified(made: Release, stranger: Stranger) -> None:
+def test_the_pages_for_a_laptop_lead_from_a_wheel_to_a_proof(
+    made: Release, stranger: Stranger, record_property: Callable[[str, object], None]
+) -> None:
+    page, proof = WITHOUT_KUBERNETES.read_text(), tutorial.FIRST_PROOF.read_text()
     wheels = downloaded(made, stranger.home)
-    stranger.run(stranger.python(), "-m", "venv", "venv")
-    stranger.run(
-        "venv/bin/python", "-m", "pip", "install", "--quiet", "--no-index", "--find-links", str(wheels), "proofgate"
-    )
-    assert made.version in stranger.run("proofgate", "--version")
+    for wheel in made.folder.glob("proofgate*.whl"):
+        shutil.copy(wheel, stranger.home)
+    # An index on the network has the packages that the wheels need; here it is a folder.
+    stranger.environment |= {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(wheels)}
+    upstream_port, port, admin_port = free_ports(3)
+    changes = {"127.0.0.1:8100": f"127.0.0.1:{upstream_port}", "127.0.0.1:8080": f"127.0.0.1:{port}"}
+    changes |= {"127.0.0.1:9090": f"127.0.0.1:{admin_port}", ".state/run": "proofgate"}
 
-    upstream = stranger.start("upstream", "venv/bin/proofgate", "mock-upstream", "--listen", "127.0.0.1:0")
-    worker: Program | None = None
-    try:
-        url = upstream.wait_for_line(r"mock-upstream ready: (\S+)")[1]
-        listen, admin = (f"127.0.0.1:{port}" for port in free_ports(2))
-        told = stranger.run(
-            "proofgate", "quickstart", "--base-url", url, "--listen", listen, "--admin-listen", admin
-        )  # fmt: skip
-        serve, ask, receipt, verify, *_ = [
-            line.strip() for line in re.sub(r"\\\n\s+", "", told).splitlines() if line.startswith("  ")
-        ]
-        worker = stranger.start("worker", f"venv/bin/{serve.split()[0]}", *shlex.split(serve)[1:])
-        worker.wait_for_line("proofgate ready")
-        answer = stranger.run("bash", "-euo", "pipefail", "-c", ask)
-        assert answer.startswith("HTTP/1.1 200 OK"), answer
-        (request,) = re.findall(r"^x-request-id: (\S+)", answer, re.MULTILINE | re.IGNORECASE)
-        stranger.run("bash", "-euo", "pipefail", "-c", receipt.replace("ID", request))
-        assert stranger.run("bash", "-euo", "pipefail", "-c", verify).endswith("verified\n")
+    with ExitStack() as started, walk(record_property):
+        make, *install = tutorial.steps("Install from a wheel", page)
+        make.command = make.command.replace("python3", stranger.python())
+        assert made.version in stranger.follow([make, *install])
+        upstream, quickstart, serve = changed(tutorial.steps("Try it without an API key", page), changes)
+        stranger.keep_running("upstream", upstream, "mock-upstream ready", started)
+        # The page's ports may be somebody else's.
+        quickstart.command += f" --listen 127.0.0.1:{port} --admin-listen 127.0.0.1:{admin_port}"
+        stranger.follow([quickstart])
+        worker = stranger.keep_running("worker", serve, "proofgate ready", started)
+
+        answered = stranger.follow(changed(tutorial.steps("2. Send a request", proof), changes))
+        changes |= {"$ID": exchange_of(answered)}
+        environment, *receipt = changed(tutorial.steps("3. Get a receipt and verify it", proof), changes)
+        assert environment.command.startswith("export PATH="), "the environment of the wheel is active"
+        assert stranger.follow(receipt).endswith("verified\n")
+        tampered = changed(tutorial.steps("4. Change one byte", proof), changes)
+        stranger.follow(tampered, {len(tampered) - 1: 40})
+        stranger.follow(changed(tutorial.steps("5. Check the whole ledger", proof), changes))
         assert worker.stop() == 0
-    finally:
-        for program in (worker, upstream):
-            if program is not None:
-                program.stop(signal.SIGKILL)
 
 
 def test_one_wheel_is_for_every_python_from_3_11_and_every_linux_since_debian_12(made: Release) -> None:

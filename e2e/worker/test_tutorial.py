@@ -11,13 +11,12 @@ import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from pathlib import Path
 
 from e2e import tutorial
 from e2e.programs import PATIENCE, Program
 from e2e.run import start
-from e2e.tutorial import Step
+from e2e.tutorial import Step, changed, exchange_of
 from e2e.worker.test_quickstart import ANYWHERE, NO_KEYS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -42,26 +41,8 @@ def make_run(folder: Path) -> Iterator[tuple[Program, dict[str, str]]]:
         yield worker, {"127.0.0.1:8080": address[1], "127.0.0.1:9090": admin[1]}
 
 
-def changed(steps: list[Step], changes: dict[str, str]) -> list[Step]:
-    for old, new in changes.items():
-        steps = [replace(step, command=step.command.replace(old, new)) for step in steps]
-    return steps
-
-
 def follow(steps: list[Step], folder: Path, codes: dict[int, int] | None = None) -> str:
-    """Runs the steps and returns their output, which has what the page shows. A step ends with 0, or by `codes`."""
-    ran = tutorial.run(steps, folder, dict(os.environ), 4 * PATIENCE)
-    assert len(ran) == len(steps), ran
-    for place, (step, (code, printed)) in enumerate(zip(steps, ran, strict=True)):
-        assert code == (codes or {}).get(place, 0), f"{step.command}\n{printed}"
-        assert tutorial.missing(step.shown, printed) == [], f"{step.command}\n{printed}"
-    return "".join(printed for _, printed in ran)
-
-
-def exchange_of(printed: str) -> str:
-    found = re.search(r"^x-request-id: (req_\w+)", printed, re.MULTILINE | re.IGNORECASE)
-    assert found, printed
-    return found[1]
+    return tutorial.follow(steps, folder, dict(os.environ), 4 * PATIENCE, codes)
 
 
 def test_the_first_proof_can_be_followed_command_by_command(folder: Path) -> None:
