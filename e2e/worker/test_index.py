@@ -180,7 +180,7 @@ def test_an_auditor_answers_readers_of_what_it_has_accepted(tmp_path: Path) -> N
             assert {row["tenant"] for row in found("of-acme")} == {"acme"}
             with pytest.raises(httpx.HTTPStatusError, match="401"):
                 found(KEYS["acme"])
-            # Who reads on the machine is in the same record, and the auditor goes on with it.
+            # Reads on the machine are in the same access log, which the auditor continues.
             assert run("exchanges", "--index", tmp_path / "index")[0] == 0
             assert {row["tenant"] for row in found("of-acme")} == {"acme"}
             wait_until(

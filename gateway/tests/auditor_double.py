@@ -72,7 +72,7 @@ class Auditor:
         #: Directories and notes of logs, and since when they were asked for.
         self.heads_accepted: list[tuple[str, str]] = []
         self.since: list[int] = []
-        #: The newest head of a log of reads that was told, and why one was found to be another.
+        #: The newest head of an access log that was reported, and why one was found to be another.
         self.reads: tuple[int, int, bytes] | None = None
         self.changed_reads: list[str] = []
 

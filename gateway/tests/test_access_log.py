@@ -1,4 +1,4 @@
-"""The log of who read what: it grows, it is told, and whoever changes it is noticed."""
+"""The access log: it grows, it is reported, and a change of it is noticed."""
 
 from __future__ import annotations
 
@@ -198,7 +198,7 @@ def test_each_poll_tells_how_the_log_stands(tmp_path: Path) -> None:
 
 
 class State:
-    """The state of an auditor that has told heads of a log of reads, in signed notes."""
+    """The state of an auditor that has reported heads of an access log, in signed notes."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

@@ -1,5 +1,5 @@
 """The reader's desk when somebody is unkind to it: one reader costs no other its answers, failed sign-ins are
-recorded, keys expire, and who reads by hand leaves a line in the same record."""
+recorded, keys expire, and who reads by hand leaves a line in the same access log."""
 
 from __future__ import annotations
 

@@ -73,9 +73,9 @@ class Watch:
     #: Told after each poll which logs were accepted further: directories and signed notes. All of them at
     #: first.
     on_accepted: list[Callable[[list[tuple[str, str]]], None]] = field(default_factory=list)
-    #: How the log of who read what stands; each poll tells it.
+    #: How the access log stands; each poll reports it.
     reads: Callable[[], tuple[int, int, bytes]] | None = None
-    #: What is wrong with the record of reads, as findings.
+    #: What is wrong with the access log, as findings.
     desk_findings: Callable[[], list[dict[str, Any]]] = list
     #: Where what was accepted is copied to.
     mirrors: list[Mirror] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""The command `access-log`: checks the log of who read what against the heads of it that were signed."""
+"""The command `access-log`: checks the access log against its signed heads."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _INCOMPLETE, _DIVERGED = ExitCode.INCOMPLETE, ExitCode.DIVERGED
 
 @dataclass(frozen=True)
 class Told:
-    """A head of a log of reads, as an entry of the aggregate log says."""
+    """A head of an access log, as an entry of the aggregate log says."""
 
     size: int
     root: bytes
@@ -138,7 +138,7 @@ def _told(state: Path, key: str, held: str | None) -> dict[int, list[Told]]:
 
 
 def _head_in(entry: bytes) -> str | None:
-    """The checkpoint in an entry that tells a head of a log of reads. Raises _DivergedError."""
+    """The checkpoint in an entry with a head of an access log. Raises _DivergedError."""
     try:
         told = json.loads(entry)
         return str(told["checkpoint"]) if told["kind"] == "access" else None

@@ -1,4 +1,4 @@
-"""Reads by hand, on a machine that has the files: they leave a line in the same record as those over the
+"""Reads by hand, on a machine that has the files: they leave a line in the same access log as those over the
 auditor's port, where it is known.
 
 Whoever may read the files can also read them with other programs. The line is for those who keep to the
@@ -33,7 +33,7 @@ from proofgate.index.access_log import (
 from proofgate.index.room import BY_HAND, holder_of, part
 from proofgate.index.schema import time_text
 
-#: In an index: where the auditor that keeps it has its record of reads.
+#: In an index: where the auditor that keeps it has its access log.
 PLACE = "access-log"
 #: The same, for commands that have no index.
 VARIABLE = "PROOFGATE_ACCESS_LOG"

@@ -71,7 +71,7 @@ class Readers:
         return found
 
     def sharers(self, reader: Reader) -> int:
-        """How many share the part of the record of reads that this reader has a part of: readers of tenants,
+        """How many share the part of the access log that this reader has a part of: readers of tenants,
         or readers of all."""
         with self._lock:
             alike = {

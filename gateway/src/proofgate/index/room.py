@@ -1,6 +1,6 @@
-"""How much of the record of reads each of those who are recorded may fill.
+"""How much of the access log each of those who are recorded may fill.
 
-The record has a limit, so that no reader fills the auditor's volume. It is divided beforehand: a reader that
+The log has a limit, so that no reader fills the auditor's volume. It is divided beforehand: a reader that
 has used its part up is the only one that gets no more answers.
 """
 
@@ -38,7 +38,7 @@ def holder_of_reader(name: str, tenant: str | None) -> Holder:
 
 
 def holder_of(line: bytes) -> Holder:
-    """Whose line of the record this is."""
+    """Whose line of the log this is."""
     if found := _READER.match(line):
         pool = OFFICERS if found[2] == b"null" else TENANTS
         return Holder(pool, f"{found[2].decode('ascii', 'replace')} {found[1].decode('ascii', 'replace')}")

@@ -85,10 +85,10 @@ class Desk:
         #: Sign-ins that failed.
         self.sign_ins = SignIns(lambda entry: access_log.add(entry, Holder(SIGN_INS)))
         self._sign_in = SignIn(readers, self.sign_ins, oidc, links)
-        #: Answers that were not given because the part of the reader in the record is full.
+        #: Answers that were not given because the part of the reader in the access log is full.
         self.without_room = 0
         self._refused = Refused()
-        #: Readers whose part of the record is full, since when (unix microseconds) and why.
+        #: Readers whose part of the access log is full, since when (unix microseconds) and why.
         self._full: dict[str, tuple[int, str]] = {}
         self._places = Places()
         self._exports = Exports(index, ledger, export_key)
@@ -96,11 +96,11 @@ class Desk:
 
     @property
     def access_log(self) -> AccessLog:
-        """The record of reads."""
+        """The access log."""
         return self._access_log
 
     def reads(self) -> Head:
-        """How the record of reads stands. What is summed up by the minute is written first, when it is
+        """How the access log stands. What is summed up by the minute is written first, when it is
         due."""
         self.flush()
         return self._access_log.head()
@@ -116,7 +116,7 @@ class Desk:
                 log.error("refused queries cannot be recorded: %s", error)  # noqa: TRY400 - it is told
 
     def findings(self) -> list[dict[str, Any]]:
-        """Readers that get no answers because their part of the record of reads is full."""
+        """Readers that get no answers because their part of the access log is full."""
         return [
             {
                 "code": "access_log_full",

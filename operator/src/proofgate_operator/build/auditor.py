@@ -169,7 +169,7 @@ def _container(
     size = {"cpu": auditor.cpu, "memory": auditor.memory}
     environment = log_environment(gateway)
     if _has_readers(auditor):
-        # Who reads by a command that is run in this container is in the same record as other readers.
+        # Who reads by a command that is run in this container is in the same access log as other readers.
         environment.insert(0, {"name": "PROOFGATE_ACCESS_LOG", "value": _STATE_FOLDER})
     return {
         "name": CONTAINER,

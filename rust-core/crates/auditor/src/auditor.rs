@@ -225,18 +225,18 @@ impl Auditor {
         self.findings.left_out()
     }
 
-    /// The newest head of a log of reads that was told.
+    /// The newest head of an access log that was reported.
     #[must_use]
     pub fn reads_told(&self) -> Option<&ReadsHead> {
         self.reads.newest()
     }
 
-    /// Takes how the log of reads stands; the next poll tells it. One that is not what was told before is a finding.
+    /// Takes how the access log stands; the next poll reports it. One that is not what was reported before is a finding.
     pub fn take_reads(&mut self, head: ReadsHead) {
         self.reads.take(head);
     }
 
-    /// Takes that the log of reads is not what was told of it, and why; the next poll finds it.
+    /// Takes that the access log is not what was reported of it, and why; the next poll finds it.
     pub fn reads_changed(&mut self, why: String) {
         self.reads.change(why);
     }

@@ -65,7 +65,7 @@ pub(crate) fn recognise(
 }
 
 /// Reads all rows, and what the newest entries of the aggregate log say that they do not; and the newest of those about
-/// the log of reads. Entries about statements beside the shards are for `statements`.
+/// the access log. Entries about statements beside the shards are for `statements`.
 pub(crate) fn load(
     state: &dyn StateStorage,
     volume: &Path,

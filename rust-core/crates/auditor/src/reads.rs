@@ -14,7 +14,7 @@ const FILE: &str = "reads";
 /// Below the aggregate log's name, before the moment at which the log was begun.
 const ACCESS: &str = "access";
 
-/// A head of a log of reads: a tree of RFC 9162 over its lines.
+/// A head of an access log: a tree of RFC 9162 over its lines.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReadsHead {
     /// When the log was begun, in unix microseconds: its name.
@@ -48,7 +48,7 @@ impl Reads {
         if let Some(entry) = newest {
             let signed = Checkpoint::parse_unverified(&entry.checkpoint)?;
             let begun = entry.origin.rsplit('/').next().and_then(|text| text.parse().ok());
-            let begun = begun.ok_or_else(|| corrupt(format!("{} is not a log of reads", entry.origin)))?;
+            let begun = begun.ok_or_else(|| corrupt(format!("{} is not an access log", entry.origin)))?;
             let (size, root) = (signed.size, signed.root);
             told = Some(ReadsHead { begun, size, root });
             unsaved = true;
