@@ -71,7 +71,7 @@ def file_in(folder: Path, of: Audited) -> Path:
     """The file as the auditor's pod has it, with the client's secret beside it."""
     [item] = sources(of)[0]["downwardAPI"]["items"]
     assert item["fieldRef"] == {"fieldPath": "metadata.annotations['proofgate.dev/oidc']"}
-    path = folder / item["path"]
+    path = folder / str(item["path"])
     path.write_text(pod(of)["metadata"]["annotations"]["proofgate.dev/oidc"])
     (folder / "client-secret").write_text(SECRET)
     return path
