@@ -22,7 +22,6 @@ from proofgate import _core
 from proofgate.auditor.service import create_app
 from proofgate.auditor.watch import Watch
 from proofgate.cli import main
-from proofgate.index import sign_in_links
 from proofgate.index.access_log import AccessLog
 from proofgate.index.audited import Kept
 from proofgate.index.readers import Readers
@@ -41,7 +40,7 @@ def links(tmp_path: Path) -> SignInLinks:
 
 
 def at(seconds: float, monkeypatch: Patch) -> None:
-    monkeypatch.setattr(sign_in_links.time, "time_ns", lambda: START + int(seconds * 10**9))
+    monkeypatch.setattr("proofgate.index.sign_in_links.time.time_ns", lambda: START + int(seconds * 10**9))
 
 
 def test_a_link_is_good_once(links: SignInLinks) -> None:

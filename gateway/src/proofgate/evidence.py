@@ -18,7 +18,7 @@ from proofgate import _core, another_key
 from proofgate.admin_client import AdminError, AdminRefusedError, ask
 from proofgate.exit_codes import ExitCode
 
-VERDICTS = {
+VERDICTS: dict[int, str] = {
     ExitCode.OK: "verified",
     ExitCode.INCOMPLETE: "incomplete: all present records verify, but the log is not sealed or not complete",
     ExitCode.DIVERGED: "diverged: the log contradicts a checkpoint that was signed before",

@@ -246,7 +246,7 @@ COMMANDS = (
     Command(
         "audit access-log",
         "proofgate.index.access_log_command:add",
-        "check the log of reads against the auditor's signed tree heads",
+        "check the access log against the auditor's signed tree heads",
         "access-log",
     ),
     Command(

@@ -7,6 +7,7 @@ import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
+from proofgate.address import reached
 from proofgate.config import Config, InvalidConfigError, load
 from proofgate.exit_codes import EXIT_FAILED, EXIT_OK, EXIT_USAGE, fail
 from proofgate.keys import VERIFYING_KEY_FILE
@@ -26,7 +27,6 @@ from proofgate.quickstart import (
     LEDGER,
     TENANT_KEY,
     QuickstartError,
-    reached,
     request_command,
 )
 

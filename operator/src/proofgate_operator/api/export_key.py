@@ -9,6 +9,6 @@ class ExportKey(Section):
     the retention key."""
 
     secret_ref: SigningKeyRef | None = None
-    """Entry of a Secret with your own key, as `proofgate keys generate` writes it. A new key replaces the auditor's
-    pod. Absent: the operator creates a key once, as `<gateway>-export-key`; it is deleted with the gateway.
-    `status.auditor.exportVerifyingKey` is the public key."""
+    """Entry of a Secret with your own key, as `proofgate keys generate` writes it. A new key replaces the
+    auditor's pod. Absent: the operator creates a key once, as `<gateway>-export-key`; it is deleted with the
+    gateway. `status.auditor.exportVerifyingKey` is the public key."""
