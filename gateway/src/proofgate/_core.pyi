@@ -29,6 +29,7 @@ __all__ = [
     "__version__",
     "config_fields",
     "consistency",
+    "denial_codes",
     "end_user_ids",
     "export_leaves",
     "fsck",
@@ -251,6 +252,11 @@ def config_fields() -> list[str]:
 
     `providers[].timeouts.connect_ms` is a field, `ledger.durability=synced` a word; `[]` stands for the
     elements of a list.
+    """
+
+def denial_codes() -> list[str]:
+    """The codes of refusals by which a rule, an external policy or the check of guarded tools denies a
+    request. A policy that fails denies as well.
     """
 
 def limit_kinds() -> list[
@@ -760,17 +766,17 @@ class Auditor:
         "failing": why or null}}`. A shard without one has been scaled away. Raises ValueError."""
 
     def reads_told(self) -> tuple[int, int, bytes] | None:
-        """The newest head of a log of reads that was told: when that was begun, its size and root. As the
+        """The newest head of an access log that was told: when that was begun, its size and root. As the
         next two it waits for a poll that runs."""
 
     def take_reads(self, begun: int, size: int, root: bytes) -> None:
-        """Takes how the log of reads stands: when it was begun (unix microseconds), its lines and their root.
+        """Takes how the access log stands: when it was begun (unix microseconds), its lines and their root.
 
         The next poll tells it in the aggregate log. One that is not what was told before is a finding.
         """
 
     def reads_changed(self, why: str) -> None:
-        """Takes that the log of reads is not what was told of it; the next poll finds it."""
+        """Takes that the access log is not what was told of it; the next poll finds it."""
 
     def findings(self) -> str:
         """What was found by the last poll: JSON `{"findings": [...], "left_out"}`."""

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from proofgate import _core
 from proofgate.index.schema import DENIED, REFUSED
 
-_GUARDED = frozenset({"guarded_tool_refused", "approval_required"})
+_CODES = frozenset(_core.denial_codes())
 
 
 def is_denial(code: str | None) -> bool:
     """Whether a rule, an external policy or the check of guarded tools denied a request, by the code of its
-    refusal. A policy that fails denies as well, as in the core (`Rejection::is_denial`)."""
-    return code is not None and (code.startswith("policy_") or code in _GUARDED)
+    refusal. A policy that fails denies as well."""
+    return code in _CODES
 
 
 def verdict_of(verdict: int, code: str | None) -> int:

@@ -13,6 +13,7 @@ from typing import Any
 from proofgate import _core
 from proofgate.index.errors import IndexUnusableError
 from proofgate.index.query import Questions, Row
+from proofgate.index.schema import DENIED, VERDICTS
 from proofgate.key_statements import of_the_line
 
 _ENDS = ("completion", "aborted", "rejection")
@@ -77,6 +78,8 @@ def with_records(
 def receipt(questions: Questions, ledger: Path, row: Row) -> dict[str, Any]:
     """One exchange as a receipt (docs/how-to/verify-receipts.md), without its tenant's salts.
 
+    Besides, `denied`: whether it is a request that was denied by policy. No signature covers that.
+
     Raises as `with_records`.
     """
     [(_, records)] = with_records(questions, ledger, [row])
@@ -89,6 +92,7 @@ def receipt(questions: Questions, ledger: Path, row: Row) -> dict[str, Any]:
         "object": "receipt",
         "id": row.facts["id"],
         "complete": any(kind in _ENDS for kind in kinds),
+        "denied": row.facts["verdict"] == VERDICTS[DENIED],
         "origins": sorted({of["origin"] for of in records}),
         "records": shown,
         "consistency": [],

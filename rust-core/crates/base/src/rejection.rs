@@ -465,9 +465,21 @@ impl Rejection {
         }
     }
 
+    /// The codes by which a rule, an external policy or the check of guarded tools denies. A policy that fails denies as well.
+    pub const DENIAL_CODES: [&str; 8] = [
+        "policy_blocked",
+        "policy_redaction_impossible",
+        "policy_unavailable",
+        Fault::Budget.code(),
+        Fault::Panicked.code(),
+        Fault::Internal("").code(),
+        "guarded_tool_refused",
+        "approval_required",
+    ];
+
     /// Whether a rule, an external policy or the check of guarded tools turns the request away.
     pub fn is_denial(&self) -> bool {
-        self.code.starts_with("policy_") || self.code == "guarded_tool_refused"
+        Self::DENIAL_CODES.contains(&self.code)
     }
 
     /// Another method than the path knows.

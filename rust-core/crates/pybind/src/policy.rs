@@ -1,5 +1,6 @@
 use std::collections::BTreeMap;
 
+use proofgate_base::rejection::Rejection;
 use proofgate_inspect::{Outcome, explain_request};
 use proofgate_json::Workspace;
 use proofgate_policy::{
@@ -13,9 +14,16 @@ use serde::{Deserialize, Serialize};
 use crate::errors::config_error;
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(denial_codes, module)?)?;
     module.add_function(wrap_pyfunction!(policy_rules, module)?)?;
     module.add_function(wrap_pyfunction!(policy_check, module)?)?;
     module.add_function(wrap_pyfunction!(policy_scan, module)?)
+}
+
+/// The codes of refusals that are denials by policy; see `_core.pyi`.
+#[pyfunction]
+fn denial_codes() -> [&'static str; Rejection::DENIAL_CODES.len()] {
+    Rejection::DENIAL_CODES
 }
 
 #[derive(Serialize)]

@@ -18,9 +18,6 @@ const ATTRIBUTED = [
   ["trace_id", "Trace"],
 ];
 
-/** Whether a rule or a policy denied a request, by the code of its refusal. */
-const isDenial = (code) => code.startsWith("policy_") || ["guarded_tool_refused", "approval_required"].includes(code);
-
 export const addressOf = (id) => `#/exchange/${encodeURIComponent(id)}`;
 
 export async function view(argument) {
@@ -34,9 +31,10 @@ export async function view(argument) {
 
 async function content(id) {
   const heading = el("h2", {}, el("code", {}, id));
-  let receipt;
+  let denied, receipt;
   try {
-    receipt = await read(`v1/exchanges/${encodeURIComponent(id)}/receipt`);
+    // What the index says of it is no part of the evidence.
+    ({ denied, ...receipt } = await read(`v1/exchanges/${encodeURIComponent(id)}/receipt`));
   } catch (error) {
     if (endsSignIn(error.code)) throw error;
     return [heading, told(error)];
@@ -47,7 +45,7 @@ async function content(id) {
   const records = recordsOf(answer);
   return [
     heading,
-    facts(records),
+    facts(records, denied),
     el("section", { "aria-labelledby": "stages" }, el("h2", { id: "stages" }, "Stages"), waterfall(records)),
     el(
       "section",
@@ -86,7 +84,7 @@ function told(error) {
   return failure(error);
 }
 
-function facts(records) {
+function facts(records, denied) {
   const first = records.find(({ kind }) => kind === "admission" || kind === "rejection");
   if (!first) return null;
   const end = records.find(({ kind }) => kind === "completion");
@@ -100,7 +98,7 @@ function facts(records) {
     row("Model", first.model),
     row("Endpoint", first.endpoint),
     row("Key", keyLink(first.key ?? first.counted)),
-    row("Refused", refused(first)),
+    row("Refused", refused(first, denied)),
     row("Rules", [...new Set([first, end].flatMap((record) => record?.policy?.rules ?? []))].join(", ")),
     ATTRIBUTED.map(([name, label]) => row(label, attributed(name, first.attribution?.[name]))),
     row("Tokens", usage ? `${usage.prompt_tokens} in the prompt, ${usage.completion_tokens} in the response` : null),
@@ -111,10 +109,9 @@ function facts(records) {
 
 const keyLink = (key) => (key ? el("a", { href: `#/exchanges/${query({ key })}` }, el("code", {}, String(key))) : null);
 
-/** Why a request went nowhere. */
-function refused({ kind, code, status }) {
+/** Why a request went nowhere; `denied` says that a rule or a policy denied it. */
+function refused({ kind, code, status }, denied) {
   if (kind !== "rejection") return null;
-  const denied = isDenial(String(code));
   return [denied ? el("strong", { class: "denied" }, "denied by policy") : "for another reason than a rule", `: status ${status}, `, el("code", {}, String(code))];
 }
 
