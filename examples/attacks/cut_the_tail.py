@@ -55,7 +55,7 @@ def check_chain(chain: list[Entry]) -> str:
 
 def fsck(ledger: Path, key: Path, *more: str) -> str:
     """What `proofgate ledger fsck` says: its verdict, and the first finding."""
-    command = [*PROOFGATE, "fsck", str(ledger), "--key", str(key), "--json", *more]
+    command = [*PROOFGATE, "fsck", str(ledger), "--key", str(key), "--output", "json", *more]
     report = json.loads(subprocess.run(command, capture_output=True, text=True).stdout)
     findings = [one for log in report["incarnations"] for one in log["findings"]]
     verdict = f"{report['verdict']}, {report['records']} records"

@@ -6,12 +6,11 @@ Each imports what it needs: verifying a proof does not load a web server.
 from __future__ import annotations
 
 import argparse
-import json
 import logging
 import sys
 from pathlib import Path
 
-from proofgate import _core, logs
+from proofgate import _core, logs, output
 from proofgate.exit_codes import (
     EXIT_FAILED,
     EXIT_INCOMPLETE,
@@ -50,16 +49,16 @@ def validate(options: argparse.Namespace) -> int:
         require_usable(config)
         require_priced(config)
     except InvalidConfigError as error:
-        if options.format == "json":
+        if output.is_data(options):
             problems = [problem.report(error.source) for problem in error.problems]
-            print(json.dumps({"config": str(path), "valid": False, "problems": problems}, indent=2))
+            output.show(options, {"config": str(path), "valid": False, "problems": problems})
             return EXIT_USAGE
         return fail(f"the configuration is not valid\n{error}", EXIT_USAGE)
-    if options.format == "json":
+    if output.is_data(options):
         facts = {"digest": config.digest(), "verifying_key": config.verifying_key}
         warnings = [warning.report(config.source) for warning in config.warnings]
         report = {"config": str(path), "valid": True, **facts, "problems": [], "warnings": warnings}
-        print(json.dumps(report, indent=2))
+        output.show(options, report)
     else:
         for warning in config.warnings:
             print(f"proofgate: warning: {warning.describe(config.source)}", file=sys.stderr)
@@ -169,7 +168,10 @@ def verify(options: argparse.Namespace) -> int:
         result = evidence.verify(options.proof, options.record, options.key)
     except _core.ProofgateError as error:
         return fail(f"not verified: {error} [{error.code}]", EXIT_INVALID_EVIDENCE)
-    print(f"origin: {result['origin']}\nindex: {result['index']}\nsize: {result['size']}\nverified")
+    if output.is_data(options):
+        output.show(options, {"verified": True, **result})
+    else:
+        print(f"origin: {result['origin']}\nindex: {result['index']}\nsize: {result['size']}\nverified")
     return EXIT_OK
 
 
@@ -235,11 +237,10 @@ def fsck(options: argparse.Namespace) -> int:
         mirror=options.mirror,
         shred_keys=options.shred_keys,
     )
-    print(
-        json.dumps(report, indent=2)
-        if options.json
-        else evidence.render_report(exit_class, report, options.key)
-    )
+    if output.is_data(options):
+        output.show(options, report)
+    else:
+        print(evidence.render_report(exit_class, report, options.key))
     return exit_class
 
 

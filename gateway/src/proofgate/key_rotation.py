@@ -8,7 +8,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from proofgate import _core
+from proofgate import _core, output
 from proofgate.exit_codes import EXIT_OK, EXIT_USAGE, fail
 from proofgate.keys import SIGNING_KEY_FILE, VERIFYING_KEY_FILE, KeyFileError, warn_if_exposed, write_new
 
@@ -43,6 +43,7 @@ def add_show(command: Callable[..., argparse.ArgumentParser]) -> None:
     show.add_argument(
         "file", type=Path, metavar="FILE", help="the file with a signing key or a verifying key"
     )
+    output.add_argument(show)
 
 
 def _days(text: str) -> int:
@@ -113,7 +114,12 @@ def _show(options: argparse.Namespace) -> int:
         text = _read(options.file)
         if text.startswith("PRIVATE+KEY+"):
             warn_if_exposed(options.file)
-        _print(_core.key_line(text))
+        line = _core.key_line(text)
+        if output.is_data(options):
+            keys = [{"key": vkey, "until": None if until is None else _time(until)} for vkey, until in line]
+            output.show(options, {"keys": keys})
+        else:
+            _print(line)
     except KeyFileError as error:
         return fail(str(error), EXIT_USAGE)
     except ValueError as error:

@@ -43,14 +43,14 @@ def write_key_pair(name: str, directory: Path, *, witness: bool = False) -> str:
 
 
 def exposed(path: Path) -> str | None:
-    """A warning about a file with a secret that every user of the machine can read; None if it is private."""
+    """A warning about a signing key that every user of the machine can read; None if it is private."""
     try:
         mode = path.stat().st_mode
     except OSError:
         return None
     if not stat.S_ISREG(mode) or not mode & stat.S_IROTH:
         return None
-    return f"{path} is secret, and every user of this machine can read it: chmod 600 {shlex.quote(str(path))}"
+    return f"every user of this machine can read the signing key {path}: chmod 600 {shlex.quote(str(path))}"
 
 
 def warn_if_exposed(path: Path) -> None:

@@ -12,7 +12,7 @@ from typing import Any, get_args
 
 from proofgate_schema.policy import Scope
 
-from proofgate import _core
+from proofgate import _core, output
 from proofgate.config import InvalidConfigError, load_settings
 from proofgate.config.core_json import word
 from proofgate.config.policy_rules import rules_of
@@ -44,7 +44,7 @@ def test(options: argparse.Namespace) -> int:
     examples = sum(len(rule.examples.match) + len(rule.examples.no_match) for rule in rules)
     tried = f"{examples} examples of {len(rules)} rules, {len(samples)} samples"
     if failures:
-        print(_table([("where", "text", "expected", "got", "matched"), *map(_failure_row, failures)]))
+        print(output.table([("where", "text", "expected", "got", "matched"), *map(_failure_row, failures)]))
         return fail(f"{len(failures)} failed: {tried}", EXIT_FAILED)
     print(f"passed: {tried}")
     return EXIT_OK
@@ -66,8 +66,14 @@ def rules(options: argparse.Namespace) -> int:
     off = [str(rule["id"]) for rule in listed if rule["id"] not in in_force]
     active = [rule for rule in rules_of(policy) if options.pack is None or rule["pack"] == options.pack]
     own = {rule.id for rule in policy.rules}
+    if output.is_data(options):
+        names = ("id", "pack", "target", "view", "score", "actions", "reason")
+        listed_rules = [{name: rule[name] for name in names} for rule in active]
+        document = {"mode": policy.mode, "threshold": policy.threshold, "rules": listed_rules, "off": off}
+        output.show(options, document)
+        return EXIT_OK
     print(
-        _table(
+        output.table(
             [
                 ("id", "pack", "target", "view", "score", "action", "reason"),
                 *_rule_rows(active, own),
@@ -118,7 +124,7 @@ def check(options: argparse.Namespace) -> int:
             )
             for match in verdict.matches
         ]
-        print(_table(spans))
+        print(output.table(spans))
     return EXIT_OK
 
 
@@ -146,7 +152,7 @@ def _check_request(options: argparse.Namespace, settings: Settings) -> int:
             (f"    {match['rule']}", match["action"], _shown(match.get("text") or ""))
             for match in message["matches"]
         ]
-        print(_table(rows))
+        print(output.table(rows))
     if checked["sent"] is not None:
         print(f"sent instead: {checked['sent']}")
     from_tools = [message["place"] for message in checked["messages"] if message["from_tool"]]
@@ -241,13 +247,3 @@ def _shown(text: str) -> str:
     """A short quotation that no text can leave: control characters are escaped."""
     short = text if len(text) <= _EXCERPT else f"{text[:_EXCERPT]}…"
     return json.dumps(short, ensure_ascii=not short.isprintable())
-
-
-def _table(rows: Iterable[Sequence[str]]) -> str:
-    """Columns as wide as their widest entry."""
-    listed = list(rows)
-    widths = [max(map(len, column)) for column in zip(*listed, strict=True)]
-    return "\n".join(
-        "  ".join(entry.ljust(width) for entry, width in zip(row, widths, strict=True)).rstrip()
-        for row in listed
-    )

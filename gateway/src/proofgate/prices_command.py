@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
-from proofgate import _core
+from proofgate import _core, output
 from proofgate.config import InvalidConfigError, load_settings
 from proofgate.config.core_json import prices_of as price_entries
 from proofgate.config.core_json import targets_of
@@ -38,7 +38,10 @@ def show(options: argparse.Namespace) -> int:
     except ValueError:
         return fail("--at takes a day such as 2026-01-31", EXIT_USAGE)
     listed = prices_of(settings, at)
-    print(json.dumps(listed, indent=2) if options.output == "json" else _text(listed))
+    if output.is_data(options):
+        output.show(options, listed)
+    else:
+        print(_text(listed))
     return EXIT_OK
 
 
@@ -100,10 +103,7 @@ def _text(listed: list[dict[str, Any]]) -> str:
         ]
         for kind, amount in _tools(price):
             rows.append(("", "", f"  each {kind}", "", *("" for _ in _PARTS), amount, ""))
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
-    )
+    return output.table(rows)
 
 
 def _levels(price: dict[str, Any] | None) -> list[tuple[str, dict[str, Any]]]:

@@ -6,7 +6,9 @@ import argparse
 import hashlib
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+from proofgate import output
 from proofgate.cose import command as cose_command
 from proofgate.evidence import EvidenceError, read_verifying_key
 from proofgate.exit_codes import EXIT_INVALID_EVIDENCE, EXIT_OK, EXIT_USAGE, fail
@@ -114,8 +116,32 @@ def run_verify(options: argparse.Namespace) -> int:
         verified = verify(receipt, key, digests.get("request"), digests.get("response"))
     except ContradictedError as error:
         return fail(f"not verified: {error}", EXIT_INVALID_EVIDENCE)
-    print("\n".join(_told(verified, bodies)))
+    lines = _told(verified, bodies)
+    if output.is_data(options):
+        output.show(options, _document(verified, lines))
+    else:
+        print("\n".join(lines))
     return EXIT_OK
+
+
+def _document(verified: Verified, lines: list[str]) -> dict[str, Any]:
+    """What was verified, for programs: the records with their logs, and the sentences for people."""
+    return {
+        "verified": True,
+        "exchange": verified.receipt.id,
+        "records": [
+            {
+                "kind": record.kind,
+                "origin": record.checkpoint.origin,
+                "index": record.index,
+                "size": record.checkpoint.size,
+            }
+            for record in verified.records
+        ],
+        "bodies": list(verified.bodies),
+        "shown": [line.removeprefix("shown: ") for line in lines if line.startswith("shown: ")],
+        "not_shown": [line.removeprefix("not shown: ") for line in lines if line.startswith("not shown: ")],
+    }
 
 
 def _told(verified: Verified, bodies: dict[str, Path | None]) -> list[str]:

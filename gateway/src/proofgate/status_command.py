@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import json
 import shlex
 import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
+from proofgate import output
 from proofgate.exit_codes import EXIT_FAILED, EXIT_OK, EXIT_USAGE, fail
 
 #: Where a worker's configuration is looked for: the folder of `quickstart`, and this one.
@@ -46,9 +46,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         help="with --admin or GATEWAY: the file with the admin token; also show how much of each "
         "limit is used",
     )
-    parser.add_argument(
-        "--output", choices=("text", "json"), default="text", help="the output format (default: %(default)s)"
-    )
+    output.add_argument(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -113,8 +111,8 @@ def _cluster(options: argparse.Namespace) -> int:
     found = gateways(options.name, where)
     if options.token_file:
         found = [with_limits(gateway, options.token_file, options.context) for gateway in found]
-    if options.output == "json":
-        print(json.dumps({"gateways": [seen.as_json(gateway) for gateway in found]}, indent=2))
+    if output.is_data(options):
+        output.show(options, {"gateways": [seen.as_json(gateway) for gateway in found]})
     else:
         now = datetime.now(UTC)
         sys.stdout.write("\n\n".join(text.of_gateway(gateway, now) for gateway in found))
@@ -126,8 +124,8 @@ def _worker(options: argparse.Namespace) -> int:
     from proofgate.status.worker import ask_worker
 
     worker = ask_worker(options.admin, options.token_file)
-    as_json = options.output == "json"
-    sys.stdout.write(
-        f"{json.dumps({'worker': seen.as_json(worker)}, indent=2)}\n" if as_json else text.of_worker(worker)
-    )
+    if output.is_data(options):
+        output.show(options, {"worker": seen.as_json(worker)})
+    else:
+        sys.stdout.write(text.of_worker(worker))
     return EXIT_OK if worker.is_well else EXIT_FAILED

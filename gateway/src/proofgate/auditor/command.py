@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import logging
 import ssl
 import time
@@ -11,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from proofgate import _core, another_key, logs
+from proofgate import _core, another_key, logs, output
 from proofgate.argument_types import address
 from proofgate.auditor import workers
 from proofgate.auditor.served import ROOT, ServedLedger
@@ -142,7 +141,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     mirrored.add_arguments(parser)
     streamed.add_arguments(parser)
     parser.add_argument("--once", action="store_true", help="check once, print the findings, and exit")
-    parser.add_argument("--json", action="store_true", help="with --once: print the findings as JSON")
+    output.add_argument(parser, "--json", meaning="with --once: the form in which findings are printed")
 
 
 def _positive(text: str) -> float:
@@ -316,9 +315,9 @@ def _look_once(watch: Any, witnesses: Any, options: argparse.Namespace) -> int:
             break
     findings = watch.findings()
     code = max((_EXIT_CODES[finding["verdict"]] for finding in findings), default=0)
-    if options.json:
+    if output.is_data(options):
         report = {"exit_code": code, "findings": findings, "shards": watch.heads()}
-        print(json.dumps(report | {"witnesses": watch.witnesses()}, indent=2))
+        output.show(options, report | {"witnesses": watch.witnesses()})
         return code
     for finding in findings:
         print(f"{finding['code']}: {finding['origin']}\n  {finding['message']}")

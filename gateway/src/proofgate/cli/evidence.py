@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from proofgate import commands as handlers
+from proofgate import output
 from proofgate.argument_types import between
 
 _Describe = Callable[..., argparse.ArgumentParser]
@@ -89,6 +90,7 @@ def verify(command: _Describe) -> None:
     parser.add_argument("--request", type=Path, metavar="FILE", help="with a receipt: the request's body")
     parser.add_argument("--response", type=Path, metavar="FILE", help="with a receipt: the response's body")
     parser.add_argument("--key", required=True, metavar="VKEY", help="the verifying key, or a file with it")
+    output.add_argument(parser)
 
 
 def reveal(command: _Describe) -> None:
@@ -176,7 +178,7 @@ def fsck(command: _Describe) -> None:
         help="the directory was restored from a mirror: do not check salts, trees and continuations of logs",
     )
     _add_shred_keys(parser, "")
-    parser.add_argument("--json", action="store_true", help="print the report as JSON")
+    output.add_argument(parser, "--json")
 
 
 def export_leaves(command: _Describe) -> None:

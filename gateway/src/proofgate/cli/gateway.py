@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from proofgate import commands as handlers
+from proofgate import output
 from proofgate.argument_types import address, between
 
 _Describe = Callable[..., argparse.ArgumentParser]
@@ -100,9 +101,7 @@ def prices(command: _Describe) -> None:
     )
     parser.add_argument("config", type=Path, metavar="CONFIG", help="the worker's YAML file")
     parser.add_argument("--at", metavar="DATE", help="the prices of this day, at midnight UTC (default: now)")
-    parser.add_argument(
-        "--output", choices=("text", "json"), default="text", help="the output format (default: %(default)s)"
-    )
+    output.add_argument(parser)
 
 
 def mock_upstream(command: _Describe) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import get_args
 
 from proofgate import commands as handlers
+from proofgate import output
 
 _Describe = Callable[..., argparse.ArgumentParser]
 
@@ -38,6 +39,7 @@ def rules(command: _Describe) -> None:
     """Describes `rules`."""
     parser = command(handlers.policy_rules)
     parser.add_argument("--pack", metavar="NAME", help="only the rules of this pack")
+    output.add_argument(parser)
     parser.add_argument("config", type=Path, metavar="CONFIG", help="the worker's YAML file")
 
 

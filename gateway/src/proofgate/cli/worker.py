@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from proofgate import commands as handlers
+from proofgate import output
 from proofgate.argument_types import between
 
 _Describe = Callable[..., argparse.ArgumentParser]
@@ -48,9 +49,7 @@ def validate(command: _Describe) -> None:
     given = parser.add_mutually_exclusive_group(required=True)
     given.add_argument("path", type=Path, nargs="?", metavar="CONFIG", help="the worker's YAML file")
     given.add_argument("--config", type=Path, metavar="FILE", help="the same, as an option")
-    parser.add_argument(
-        "--format", choices=("text", "json"), default="text", help="the output format (default: %(default)s)"
-    )
+    output.add_argument(parser, "--format")
 
 
 def _shard(text: str) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import logging
 import signal
 import sys
@@ -12,7 +11,7 @@ from collections.abc import Callable
 from datetime import date
 from pathlib import Path
 
-from proofgate import _core
+from proofgate import _core, output
 from proofgate import logs as process_logs
 from proofgate.another_key import explained, is_about_key
 from proofgate.evidence import read_verifying_key
@@ -96,9 +95,14 @@ def add_exchanges(command: _Command) -> None:
     exchanges.add_argument(
         "--after", metavar="CURSOR", help="the cursor that the previous page printed, with the same filters"
     )
-    form = exchanges.add_mutually_exclusive_group()
-    form.add_argument("--json", action="store_true", help="print JSON: `exchanges` and `next`")
-    form.add_argument("--csv", action="store_true", help="print CSV; the cursor goes to standard error")
+    output.add_argument(
+        exchanges,
+        "--json",
+        "--csv",
+        more=("csv",),
+        meaning="the output format; json and yaml have `exchanges` and `next`, csv prints the cursor on "
+        "standard error",
+    )
 
 
 def add_filter(parser: argparse.ArgumentParser) -> None:
@@ -221,10 +225,10 @@ def show(options: argparse.Namespace) -> int:
         return told(error)
     rows = [row.facts for row in page.rows]
     by_hand.record(options, "exchanges", {**asked.told(), "limit": options.limit}, len(rows))
-    if options.json:
-        print(json.dumps({"exchanges": rows, "next": page.after}, indent=2))
+    if output.is_data(options):
+        output.show(options, {"exchanges": rows, "next": page.after})
         return EXIT_OK
-    if options.csv:
+    if options.output == "csv":
         sys.stdout.write(forms.csv_head() + "".join(map(forms.csv_row, rows)))
         if page.after:
             print(f"next: --after {page.after}", file=sys.stderr)

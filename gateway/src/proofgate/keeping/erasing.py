@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Callable, Iterator
 
+from proofgate import output
 from proofgate.exit_codes import EXIT_FAILED, EXIT_OK, EXIT_USAGE, fail
 from proofgate.keeping import arguments
 from proofgate.keeping.ledger import KeptLedger, Logs
@@ -37,7 +37,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     arguments.add_author(parser)
     arguments.add_ticket(parser)
     parser.add_argument("--yes", action="store_true", help="carry it out")
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    output.add_argument(parser, "--json")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -49,8 +49,8 @@ def run(options: argparse.Namespace) -> int:
         return fail(str(error), EXIT_USAGE)
     stay = sum(log["action"] == "stay" for log in logs)
     count = sum(log["exchanges"] for log in logs if log["action"] == "erase")
-    if options.json:
-        print(json.dumps({"done": options.yes, "exchanges": count, "stay": stay, "logs": logs}, indent=2))
+    if output.is_data(options):
+        output.show(options, {"done": options.yes, "exchanges": count, "stay": stay, "logs": logs})
     else:
         for line in lines(logs, done=options.yes):
             print(line)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from proofgate import _core
+from proofgate import _core, output
 from proofgate.evidence import read_verifying_key
 from proofgate.exit_codes import EXIT_OK, EXIT_USAGE, fail
 from proofgate.keeping import arguments
@@ -76,7 +76,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         )
 
     for action in (begin, added, listed, released):
-        action.add_argument("--json", action="store_true", help="print JSON")
+        output.add_argument(action, "--json")
 
 
 def _action(actions: Any, name: str, run: Callable[[argparse.Namespace], int], summary: str) -> Any:
@@ -102,8 +102,8 @@ def _begin(options: argparse.Namespace) -> int:
     signing = arguments.signing_key(options.signing_key)
     keeping = _core.verifying_key(signing.strip())
     _core.RetentionState(str(options.state), (read_verifying_key(options.ledger_key), keeping))
-    if options.json:
-        print(json.dumps({"keeping_key": keeping}))
+    if output.is_data(options):
+        output.show(options, {"keeping_key": keeping}, indent=None)
     else:
         print(f"holds are kept in {options.state}\nretention key: {keeping}")
     return EXIT_OK
@@ -125,14 +125,14 @@ def _add(options: argparse.Namespace) -> int:
     retention = arguments.open_retention_state(options.state, options.ledger)
     added = json.loads(retention.add_hold(json.dumps(given), why, arguments.now()))
     _state(retention, ledger)
-    print(json.dumps(added) if options.json else _line(added))
+    _show(options, added)
     return EXIT_OK
 
 
 def _list(options: argparse.Namespace) -> int:
     holds = json.loads(arguments.open_retention_state(options.state).holds())
-    if options.json:
-        print(json.dumps({"holds": holds}, indent=2))
+    if output.is_data(options):
+        output.show(options, {"holds": holds})
         return EXIT_OK
     for hold in holds:
         print(_line(hold))
@@ -146,8 +146,15 @@ def _release(options: argparse.Namespace) -> int:
     retention = arguments.open_retention_state(options.state, options.ledger)
     released = json.loads(retention.release_hold(options.id, why, arguments.now()))
     _state(retention, ledger)
-    print(json.dumps(released) if options.json else _line(released))
+    _show(options, released)
     return EXIT_OK
+
+
+def _show(options: argparse.Namespace, hold: dict[str, Any]) -> None:
+    if output.is_data(options):
+        output.show(options, hold, indent=None)
+    else:
+        print(_line(hold))
 
 
 def _why(options: argparse.Namespace) -> arguments.Why:

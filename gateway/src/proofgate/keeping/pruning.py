@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from proofgate import output
 from proofgate.exit_codes import EXIT_OK, EXIT_USAGE, ExitCode, fail
 from proofgate.keeping import arguments
 from proofgate.keeping.ledger import KeptLedger, Logs
@@ -51,7 +51,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     arguments.add_author(parser)
     arguments.add_ticket(parser)
     parser.add_argument("--yes", action="store_true", help="carry it out")
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    output.add_argument(parser, "--json")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -62,8 +62,8 @@ def run(options: argparse.Namespace) -> int:
         # The text of a key is not in it.
         return fail(str(error), EXIT_USAGE)
     counts = {action: sum(log["action"] == action for log in logs) for action in ("remove", "finish", "stay")}
-    if options.json:
-        print(json.dumps({"done": options.yes, **counts, "logs": logs}, indent=2))
+    if output.is_data(options):
+        output.show(options, {"done": options.yes, **counts, "logs": logs})
         return exit_code(logs)
     for line in lines(logs, done=options.yes):
         print(line)

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from proofgate import _core, evidence
+from proofgate import _core, evidence, output
 from proofgate.exit_codes import EXIT_FAILED, EXIT_OK, EXIT_USAGE, ExitCode, fail
 from proofgate.keeping import arguments, erasing, pruning
 from proofgate.keeping.anchors import Anchors, AnchorsError
@@ -141,7 +141,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         help=f"write a report in JSON of at most {MAX_REPORT} bytes, for example to /dev/termination-log",
     )
     parser.add_argument("--dry-run", action="store_true", help="change nothing, and print what would change")
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    output.add_argument(parser, "--json")
 
 
 def _seconds(text: str) -> float:
@@ -367,9 +367,9 @@ def _stay(report: Report, logs: Logs, overdue: frozenset[str]) -> Counter[str]:
 
 def _print(options: argparse.Namespace, report: Report) -> None:
     done = not options.dry_run
-    if options.json:
+    if output.is_data(options):
         whole = {"done": done, **report.summary(), "removal": report.removal, "erasures": report.erasures}
-        print(json.dumps(whole, indent=2))
+        output.show(options, whole)
         return
     for line in pruning.lines(report.removal, done=done):
         print(line)

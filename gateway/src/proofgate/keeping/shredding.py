@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from proofgate import evidence
+from proofgate import evidence, output
 from proofgate.exit_codes import EXIT_FAILED, EXIT_OK, EXIT_USAGE, fail
 from proofgate.keeping import arguments
 from proofgate.keeping.shred_key_files import Folder, ShredKeysError
@@ -69,7 +69,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     arguments.add_author(parser)
     arguments.add_ticket(parser)
     parser.add_argument("--yes", action="store_true", help="carry it out")
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    output.add_argument(parser, "--json")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -83,8 +83,8 @@ def run(options: argparse.Namespace) -> int:
     stay = len(keys) - len(going)
     left = bool(going) and options.yes and not _remove(options, going)
     command = _kubectl(options, going) if left else None
-    if options.json:
-        print(json.dumps({"done": options.yes, "stay": stay, "left_to_you": command, "keys": keys}, indent=2))
+    if output.is_data(options):
+        output.show(options, {"done": options.yes, "stay": stay, "left_to_you": command, "keys": keys})
     else:
         for line in _lines(keys, done=options.yes):
             print(line)

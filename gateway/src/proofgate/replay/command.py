@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from proofgate import _core
+from proofgate import _core, output
 from proofgate.another_key import explained, is_about_key
 from proofgate.config import InvalidConfigError, load_settings
 from proofgate.evidence import read_verifying_key
@@ -105,7 +104,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         action="store_true",
         help="show up to 2000 characters of the bodies of listed exchanges",
     )
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    output.add_argument(parser, "--json")
     by_hand.add_arguments(parser)
 
 
@@ -146,7 +145,7 @@ def run(options: argparse.Namespace) -> int:
     for replayed in _told(replays if options.policy is not None else of_this_version(replays)):
         report.add(replayed)
     problems = core.problems + report.problems
-    _print(report, core.unverified, problems, options.json)
+    _print(report, core.unverified, problems, options)
     if problems and not report.differs and all(map(is_about_key, problems)):
         return ExitCode.ANOTHER_KEY
     if report.differs or problems:
@@ -164,10 +163,10 @@ def _told(replays: Iterable[list[Replay]]) -> Iterator[list[Replay]]:
             due = time.monotonic() + _PROGRESS
 
 
-def _print(report: Report, unverified: int, problems: list[str], as_json: bool) -> None:
-    if as_json:
+def _print(report: Report, unverified: int, problems: list[str], options: argparse.Namespace) -> None:
+    if output.is_data(options):
         document = report.document() | {"unverified": unverified, "problems": problems}
-        print(json.dumps(document, indent=2))
+        output.show(options, document)
         return
     print(report.text())
     if unverified:
