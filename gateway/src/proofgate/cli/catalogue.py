@@ -77,6 +77,11 @@ COMMANDS = (
         "proofgate.cli.evidence:verify",
         "check a receipt, or one record against its proof, offline",
     ),
+    Command(
+        "completion",
+        "proofgate.cli.completion:add",
+        "print the script that completes commands in bash, zsh or fish",
+    ),
     Command("ledger fsck", "proofgate.cli.evidence:fsck", "read and check a whole ledger", "fsck"),
     Command(
         "ledger prove",
