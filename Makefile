@@ -62,9 +62,9 @@ demo: develop images ## A real cluster, a real deployment, a proved answer
 	@"$(PY)" -m e2e.demo
 
 .PHONY: run
-run: ## A gateway without Kubernetes, on 127.0.0.1:8080; with OPENAI_API_KEY in front of OpenAI
-	@./setup/develop gateway
-	@"$$(./setup/environment --path gateway)/bin/python" -m e2e.run
+run: ## Everything on this machine until Ctrl-C: gateway, auditor, explorer, a simulated provider and traffic
+	@./setup/develop laptop
+	@"$$(./setup/environment --path gateway)/bin/proofgate" quickstart --start --demo --traffic --directory $(or $(PROOFGATE_RUN),.state/run)
 
 .PHONY: demo-cut
 demo-cut: ## Cut the newest records off a hash chain and off our ledger, and see which check finds it (no cluster)

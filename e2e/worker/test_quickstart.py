@@ -11,20 +11,14 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from proofgate.quickstart import CLAUDE, Setup, create
 
 from e2e.ports import free_ports
 from e2e.programs import PATIENCE, Program
-from e2e.run import OVERLOADED, start
 
 PROVIDER_KEY = "sk-quickstart-0123456789abcdef"
-ANYWHERE = Setup(listen="127.0.0.1:0", admin_listen="127.0.0.1:0")
-#: What a developer may have exported is not the tests' to use.
-NO_KEYS = {name: value for name, value in os.environ.items() if name not in {"OPENAI_API_KEY", "ANTHROPIC_API_KEY"}}
 
 
 @pytest.fixture
@@ -100,62 +94,3 @@ def test_what_quickstart_prints_starts_a_gateway_asks_it_and_proves_the_answer(
         assert secret not in told
         assert secret not in command_line
     assert worker.stop() == 0
-
-
-def test_make_run_needs_no_key_and_its_ledger_goes_on_with_the_next_run(folder: Path) -> None:
-    for _ in range(2):
-        with ExitStack() as stack:
-            worker, told = start(folder / "run", NO_KEYS, stack, ANYWHERE)
-            follow(told, folder)
-            assert worker.stop() == 0
-    assert len(list((folder / "run" / "ledger" / "0").glob("*/checkpoint"))) == 2
-
-
-def test_make_run_with_a_key_asks_the_real_provider_and_shows_the_key_to_nobody_else(
-    folder: Path, started: ExitStack
-) -> None:
-    environment = {**NO_KEYS, "OPENAI_API_KEY": PROVIDER_KEY}
-    worker, told = start(folder / "run", environment, started, ANYWHERE)
-    assert "https://api.openai.com/v1" in told
-    configuration = (folder / "run" / "gateway.yaml").read_text()
-    assert 'baseURL: "https://api.openai.com/v1"' in configuration
-    assert (folder / "run" / "provider-key").read_text() == f"{PROVIDER_KEY}\n"
-    assert not (folder / "run" / "mock-upstream.log").exists()
-    process = Path(f"/proc/{worker.process.pid}")
-    for place in (
-        told,
-        configuration,
-        worker.log.read_text(),
-        *((process / n).read_text() for n in ("cmdline", "environ")),
-    ):
-        assert PROVIDER_KEY not in place
-
-
-def test_make_run_without_a_key_shows_the_second_provider_answer_for_the_first(
-    folder: Path, started: ExitStack
-) -> None:
-    _, told = start(folder / "run", NO_KEYS, started, ANYWHERE)
-    ask = commands(told[told.index("Send a request") :])[0]
-    answer = run(ask.replace("gpt-4o-mini", OVERLOADED), folder)
-    assert answer.startswith("HTTP/1.1 200 OK"), answer
-    assert re.search(r"^x-proofgate-attempts: 2\b", answer, re.MULTILINE), answer
-    assert f"{CLAUDE}: token1" in answer
-
-
-def test_make_run_with_both_keys_falls_back_on_the_second_and_shows_neither(folder: Path, started: ExitStack) -> None:
-    second = "sk-ant-0123456789abcdef"
-    environment = {**NO_KEYS, "OPENAI_API_KEY": PROVIDER_KEY, "ANTHROPIC_API_KEY": second}
-    worker, told = start(folder / "run", environment, started, ANYWHERE)
-    assert "https://api.anthropic.com/v1" in told
-    configuration = (folder / "run" / "gateway.yaml").read_text()
-    assert "fallbacks: [{provider: second, upstreamModel:" in configuration
-    assert (folder / "run" / "second-key").read_text() == f"{second}\n"
-    environ = Path(f"/proc/{worker.process.pid}/environ").read_text()
-    for place in (told, configuration, worker.log.read_text(), environ):
-        assert second not in place and PROVIDER_KEY not in place
-
-
-def test_a_run_without_the_key_takes_it_away_again(folder: Path, started: ExitStack) -> None:
-    create(folder / "run", replace(ANYWHERE, provider_key=PROVIDER_KEY))
-    start(folder / "run", NO_KEYS, started, ANYWHERE)
-    assert not (folder / "run" / "provider-key").exists()

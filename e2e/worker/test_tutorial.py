@@ -6,22 +6,23 @@ What differs is what any reader may have otherwise: ports, the id of an exchange
 from __future__ import annotations
 
 import os
-import re
 import shutil
+import signal
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 from e2e import tutorial
+from e2e.everything import everything
 from e2e.programs import PATIENCE, Program
-from e2e.run import start
 from e2e.tutorial import Step, changed, exchange_of
-from e2e.worker.test_quickstart import ANYWHERE, NO_KEYS
 
 ROOT = Path(__file__).resolve().parents[2]
 INSTALLED = Path(sys.executable).parent
 RUN = Path(".state") / "run"
+#: What the Makefile's `run` gives `proofgate quickstart --start`, besides the folder.
+MAKE_RUN = ("--demo", "--traffic")
 
 
 @contextmanager
@@ -33,12 +34,12 @@ def make_run(folder: Path) -> Iterator[tuple[Program, dict[str, str]]]:
     environment.write_text(f"#!/bin/sh\necho {INSTALLED.parent}\n")
     environment.chmod(0o755)
     (folder / "examples").symlink_to(ROOT / "examples")
-    with ExitStack() as started:
-        worker, told = start(folder / RUN, NO_KEYS, started, ANYWHERE)
-        address = re.search(r"http://(127\.0\.0\.1:\d+)/v1", told)
-        admin = re.search(r"--admin http://(127\.0\.0\.1:\d+)", told)
-        assert address and admin, told
-        yield worker, {"127.0.0.1:8080": address[1], "127.0.0.1:9090": admin[1]}
+    with everything(folder / RUN, *MAKE_RUN) as run:
+        ports = {"127.0.0.1:8080": "gateway", "127.0.0.1:9090": "admin", "127.0.0.1:9091": "explorer"}
+        changes = {usual: str(run.running[name]) for usual, name in ports.items()}
+        [_, step] = changed(tutorial.steps("1. Start a gateway", tutorial.FIRST_PROOF.read_text()), changes)
+        assert tutorial.missing(step.shown, run.told) == [], run.told
+        yield run.program, changes
 
 
 def follow(steps: list[Step], folder: Path, codes: dict[int, int] | None = None) -> str:
@@ -49,7 +50,7 @@ def test_the_first_proof_can_be_followed_command_by_command(folder: Path) -> Non
     page = tutorial.FIRST_PROOF.read_text()
     begin = tutorial.script("1. Start a gateway", page)
     assert begin.splitlines()[1:] == ["make run"], "the test starts the gateway itself"
-    with make_run(folder) as (worker, changes):
+    with make_run(folder) as (command, changes):
         printed = follow(changed(tutorial.steps("2. Send a request", page), changes), folder)
         changes |= {"$ID": exchange_of(printed)}
         rest = [
@@ -60,7 +61,9 @@ def test_the_first_proof_can_be_followed_command_by_command(folder: Path) -> Non
         [refused] = [place for place, step in enumerate(rest) if any("not verified" in line for line in step.shown)]
         assert "The exit code is 40." in page
         follow(rest, folder, {refused: 40})
-        assert worker.stop() == 0
+        explorer = changed(tutorial.steps("6. Look at it in the explorer", page), changes)
+        follow([rest[0], *explorer], folder)
+        assert command.stop(signal.SIGINT) == 0
     # The last part of the other tutorial uses the ledger and the receipt of this one.
     other = tutorial.CUT_THE_TAIL.read_text()
     follow([rest[0], *tutorial.steps("With your own gateway", other)], folder)
@@ -75,6 +78,11 @@ def test_the_readme_ends_in_verified_on_a_laptop(folder: Path) -> None:
         printed = follow(changed([ask], changes), folder)
         changes |= {"receipt ID ": f"receipt {exchange_of(printed)} "}
         assert follow(changed(steps[1:], changes), folder).endswith("verified\n")
+
+
+def test_make_run_is_the_command_that_the_tests_start() -> None:
+    recipe = (ROOT / "Makefile").read_text().split("\nrun: ")[1].split("\n\n")[0]
+    assert f"quickstart --start {' '.join(MAKE_RUN)} --directory" in recipe and str(RUN) in recipe
 
 
 def test_who_notices_a_cut_tail_is_what_the_page_shows(folder: Path) -> None:
