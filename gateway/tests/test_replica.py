@@ -358,6 +358,28 @@ def test_a_tombstone_that_the_retention_key_did_not_sign_removes_no_copy(
     assert verified(copy.folder, note)
 
 
+def test_every_copied_log_is_looked_for_at_its_worker_again_and_again(
+    ledger: Path, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def follow(copy: LogCopy, *_: object) -> bool:
+        asked.append(copy.place)
+        return False
+
+    of = copies(root, Worker(ledger))
+    logs = [Log(ledger, f"{FIRST[:-2]}{number:02}") for number in range(11)]
+    for one in logs:
+        one.sign()
+        of.offer(offered(one))
+        of.round()
+    monkeypatch.setattr(LogCopy, "follow_removal", follow)
+    for _ in range(3):
+        of.round()
+    # Eight in a round, of eleven.
+    assert sorted(asked.count(f"0/{one.directory.name}") for one in logs) == [2] * 9 + [3] * 2
+
+
 def test_a_worker_that_has_left_the_list_is_waited_for_without_a_finding(
     log: Log, ledger: Path, root: Path
 ) -> None:

@@ -6,6 +6,7 @@ long. A copy that a reader refuses is made again.
 
 from __future__ import annotations
 
+import bisect
 import errno
 import hashlib
 import itertools
@@ -98,7 +99,7 @@ class Replica:
         self._away: dict[str, float] = {}
         self._refusals: dict[str, float] = {}
         self._made_again: dict[str, float] = {}
-        self._next_look = 0
+        self._last_looked = ""
         self._configurations: set[str] = set()
         self._prune_due = 0.0
         self._condition = threading.Condition()
@@ -239,11 +240,10 @@ class Replica:
     def _look_for_removals(self, workers: Mapping[str, str], begun: dict[str, Source]) -> None:
         """Looks whether some of the copied logs were removed at their workers, others in each round."""
         places = sorted(self._notes)
-        if not places:
-            return
-        first = self._next_look % len(places)
-        self._next_look = first + _LOOKED_AT
-        for place in places[first : first + _LOOKED_AT]:
+        first = bisect.bisect_right(places, self._last_looked)
+        due = [*places[first:], *places[:first]][:_LOOKED_AT]
+        for place in due:
+            self._last_looked = place
             try:
                 source = self._source(workers, begun, place)
                 copy = LogCopy(self._root, place, self._require_room)
