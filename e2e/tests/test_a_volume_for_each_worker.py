@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import urllib.error
+import urllib.request
 from collections.abc import Iterator
 from typing import Any
 
@@ -178,3 +180,57 @@ def test_an_auditor_follows_workers_with_a_volume_each_and_names_what_is_changed
     finally:
         own.patch({"auditor": None})
         namespace.delete("secret", "own-key")
+
+
+READER_KEY = "officer-reader-key-0123456789"
+
+
+def answered(address: str, path: str) -> dict[str, Any]:
+    """What the officer is answered; nothing while there is no index to ask."""
+    request = urllib.request.Request(f"http://{address}/v1/{path}", headers={"Authorization": f"Bearer {READER_KEY}"})
+    try:
+        with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
+            found: dict[str, Any] = json.load(answer)
+    except (OSError, urllib.error.HTTPError):
+        return {}
+    return found
+
+
+def test_an_index_has_the_exchanges_of_workers_with_a_volume_each_and_keeps_them_when_one_leaves(
+    namespace: Namespace, own: Gateway
+) -> None:
+    key, _ = _core.generate_key("audit.example.com/own-volumes-index")
+    readers = json.dumps({_core.hash_api_key(READER_KEY): {"name": "officer", "all": True}})
+    for name, entry, text in (("own-index-key", "signing-key", key), ("own-readers", "readers.json", readers)):
+        namespace.apply({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": {entry: text}})
+    auditor = {
+        "signingKeySecretRef": {"name": "own-index-key"},
+        "storage": {"storageClassName": "lab-shared"},
+        "beatSeconds": 1,
+        "cpu": "100m",
+        "memory": "512Mi",
+        "index": {"readersSecretRef": {"name": "own-readers", "key": "readers.json"}},
+    }
+    serve_both(own)
+    own.patch({"auditor": auditor})
+    try:
+        wait_until(
+            lambda: namespace.condition(NAME, "Audited").get("reason") == "NothingFound",
+            PATIENCE,
+            "the ledger is audited",
+        )
+        with namespace.forwarded(f"pod/{NAME}-auditor-0", 9091) as address:
+
+            def listed() -> dict[str, str]:
+                """An exchange of each tenant."""
+                return {row["tenant"]: row["id"] for row in answered(address, "exchanges").get("exchanges", ())}
+
+            wait_until(lambda: set(listed()) == set(TENANTS[:2]), PATIENCE, "the exchanges of both workers are indexed")
+            own.scale(1)
+            left = listed()[TENANTS[1]]
+            receipt = answered(address, f"exchanges/{left}/receipt")
+            assert receipt["id"] == left and receipt["complete"], "the copy has what the worker that left served"
+    finally:
+        own.patch({"auditor": None})
+        namespace.delete("secret", "own-index-key")
+        namespace.delete("secret", "own-readers")

@@ -13,10 +13,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import httpx
 import pytest
 
 from e2e import tutorial
-from e2e.kubernetes import IMAGES, PATIENCE, REPOSITORY, environment, lab
+from e2e.kubernetes import IMAGES, PATIENCE, REPOSITORY, environment, lab, wait_until
 from e2e.ports import free_port
 from e2e.tests.conftest import HOUR
 
@@ -67,8 +68,21 @@ def verifying(port: int, folder: Path) -> dict[str, str]:
     }
 
 
-def follow(script: str, folder: Path) -> str:
-    """Runs a script in one shell, as a reader does, and returns what it printed; ends what it left running."""
+def exploring(port: int, folder: Path) -> dict[str, str]:
+    """What is filled in to see the exchanges: keys stay in `folder`, where the script is by then."""
+    file = REPOSITORY / "examples" / "quickstart-explorer.json"
+    return {
+        "examples/quickstart-explorer.json": shlex.quote(str(file)),
+        "service/quickstart-auditor 9091": f"service/quickstart-auditor {port}:9091",
+        "proofgate keygen": f"cd {shlex.quote(str(folder))} && proofgate keygen",
+    }
+
+
+def follow(script: str, folder: Path, port: int | None = None) -> str:
+    """Runs a script in one shell, as a reader does, and returns what it printed; ends what it left running.
+
+    With the port of an explorer it first waits there until an officer sees the two exchanges.
+    """
     # The script sets the context's namespace: in a copy, so that nobody else's commands go astray.
     kubeconfig = folder / "kubeconfig"
     kubeconfig.write_text(Path(environment()["KUBECONFIG"]).read_text())
@@ -81,6 +95,8 @@ def follow(script: str, folder: Path) -> str:
         )  # fmt: skip
         try:
             code = shell.wait(3 * PATIENCE)
+            if code == 0 and port is not None:
+                wait_until(lambda: _seen(port, folder) == 2, PATIENCE, "the officer sees both exchanges")
         finally:
             # The port that is forwarded in the background is of the shell's own group.
             os.killpg(shell.pid, signal.SIGTERM)
@@ -89,14 +105,27 @@ def follow(script: str, folder: Path) -> str:
     return told.read_text()
 
 
+def _seen(port: int, folder: Path) -> int:
+    """The exchanges that an officer sees; -1 while there is no answer."""
+    key = (folder / "officer-key").read_text()
+    try:
+        answer = httpx.get(
+            f"http://127.0.0.1:{port}/v1/exchanges", headers={"Authorization": f"Bearer {key}"}, timeout=PATIENCE
+        )
+    except httpx.HTTPError:
+        return -1
+    return len(answer.json()["exchanges"]) if answer.status_code == 200 else -1
+
+
 def test_the_tutorials_commands_lead_from_a_bare_cluster_to_a_verified_answer(
     readers_cluster: None, tmp_path: Path
 ) -> None:
-    port = free_port()
+    port, explorer = free_port(), free_port()
     script = tutorial.replaced(tutorial.script("Install and ask"), changes(port))
     script += tutorial.replaced(tutorial.script("Verify the answer"), verifying(port, tmp_path))
-    told = follow(script, tmp_path)
-    assert "governancegateway.proofgate.dev/quickstart condition met" in told
+    script += tutorial.replaced(tutorial.script("See the exchanges"), exploring(explorer, tmp_path))
+    told = follow(script, tmp_path, explorer)
+    assert told.count("governancegateway.proofgate.dev/quickstart condition met") == 2
     # One from inside the cluster, one through the forwarded port.
     assert told.count("HTTP/1.1 200 OK") == 2, told
     assert told.count("gpt-4o-mini: token1") == 2, told

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 from pathlib import Path
 
 import pytest
+import yaml
 from proofgate.quickstart import Setup, instructions
+from proofgate_operator.api.gateway import Gateway
 
 from e2e import tutorial
-from e2e.tests.test_first_hour import changes, verifying
+from e2e.tests.test_first_hour import changes, exploring, verifying
 
 ROOT = Path(__file__).resolve().parents[2]
 FIRST_HOUR = tutorial.script("Install and ask")
@@ -76,6 +79,20 @@ def test_the_answer_on_the_local_cluster_is_verified_by_the_commands_of_the_page
     filled = tutorial.replaced(shown, verifying(18080, Path("/a folder")))
     assert filled.splitlines()[1:3] == shown.splitlines()[1:3]
     assert "cd '/a folder'" in filled and "http://127.0.0.1:18080" in filled
+    done = subprocess.run(["bash", "-n", "-c", filled], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_explorer_of_the_page_is_a_change_of_the_quickstart_that_a_gateway_takes() -> None:
+    gateway = yaml.safe_load((ROOT / "examples" / "quickstart.yaml").read_text())
+    gateway["metadata"] |= {"namespace": "llm", "uid": "u"}
+    shown = tutorial.script("See the exchanges")
+    [path] = re.findall(r"--patch-file (\S+)", shown)
+    change = json.loads((ROOT / path).read_text())
+    read = Gateway.read({**gateway, "spec": {**gateway["spec"], **change["spec"]}})
+    assert read.auditor is not None and read.auditor.wanted_index is not None
+    assert set(read.auditor.secrets()) == set(re.findall(r"kubectl create secret generic (\S+)", shown))
+    filled = tutorial.replaced(shown, exploring(19091, Path("/a folder")))
     done = subprocess.run(["bash", "-n", "-c", filled], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 
