@@ -452,6 +452,7 @@ CHANGES: list[dict[str, Any]] = [
     {"limits": {"connections": 4096}},
     {"ledger": {**SPEC["ledger"], "durability": "Synced"}},
     {"ledger": {**SPEC["ledger"], "checkpointIntervalSeconds": 9}},
+    {"ledger": {**SPEC["ledger"], "recordClientAddress": True, "recordEndUser": True}},
     {"analysis": {"window": 500}},
 ]
 

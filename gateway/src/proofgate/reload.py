@@ -280,7 +280,8 @@ def needs_restart(old: Config, new: Config) -> list[Problem]:
             getattr(before.ledger, name) != getattr(after.ledger, name)
         )
         for name in type(after.ledger).model_fields
-        if not name.endswith(("_file", "directory"))
+        # What records say of persons may change.
+        if not name.endswith(("_file", "directory")) and not name.startswith("record_")
     }
     fixed |= {
         # Whose bodies are stored, and how long ones, may change.

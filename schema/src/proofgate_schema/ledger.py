@@ -45,3 +45,12 @@ class Ledger(Section):
     payloads: Payloads | None = None
     """Whether and how requests and responses are stored. Absent: only where a plan or a tenant sets
     `payloads`. A change replaces the workers only if payloads start to be stored at all, or stop."""
+    record_client_address: bool = False
+    """Whether records contain the IP address of the client, of refused requests too. That is personal data
+    in evidence: nothing erases it from a record, and it stays until the whole log is removed. Off: no record
+    has an address. A change replaces no worker."""
+    record_end_user: bool = False
+    """Whether records contain the end user as the request names it (`safety_identifier`, `user` or
+    `metadata.user_id`), cut to 128 bytes. That is personal data in evidence: nothing erases it from a record,
+    and it stays until the whole log is removed. Off: records have only the pseudonym, which is enough to find
+    an end user's requests. A change replaces no worker."""

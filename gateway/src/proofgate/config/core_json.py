@@ -135,6 +135,10 @@ def _public(config: CheckedConfig) -> Json:
             else {"budget_bytes": settings.ledger.payloads.budget_bytes},
             "held_checkpoints": _held_checkpoints(config),
         },
+        "personal_data": {
+            "client_address": settings.ledger.record_client_address,
+            "end_user": settings.ledger.record_end_user,
+        },
         "listen": settings.listen,
         "proxy_protocol": None if settings.proxy_protocol is None else {},
         "tls": _tls(config),

@@ -56,7 +56,7 @@ class HeldCheckpoints(Section):
 
 class Ledger(proofgate_schema.ledger.Ledger):
     """How and where records are stored. All fields are fixed for the life of a worker, except
-    `shredKeysDirectory` and, in `payloads`, `mode` and `maxBytes`."""
+    `shredKeysDirectory`, `recordClientAddress`, `recordEndUser` and, in `payloads`, `mode` and `maxBytes`."""
 
     name: LogOrigin
     """Name of the signing key and prefix of every origin: letters, digits and `. _ - /`, at most 128."""

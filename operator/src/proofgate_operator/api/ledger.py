@@ -1,4 +1,5 @@
-"""The part of the spec that says how exchanges are recorded. A change replaces the workers one by one."""
+"""The part of the spec that says how exchanges are recorded. A change of most fields replaces the workers one
+by one."""
 
 from typing import Annotated
 

@@ -57,6 +57,8 @@ TOKENS_FOLDER = "/var/run/secrets/proofgate.dev/tokens"
 INTERNAL_TLS_FOLDER = "/etc/proofgate-internal-tls"
 #: Sections of the workers' file that are fixed while a worker runs; it takes on all others as they change.
 FIXED_SECTIONS = ("ledger", "listen", "proxyProtocol", "admin", "analysis")
+#: What of the first one a running worker takes on.
+_LIVE_IN_LEDGER = ("recordClientAddress", "recordEndUser")
 
 #: The most that a worker's file may say.
 _MOST_BUFFERED_BYTES = 1 << 40
@@ -164,6 +166,7 @@ def worker_config(gateway: Gateway, memory: int, defaults: Defaults) -> Manifest
             "checkpointIntervalSeconds": recorded["checkpointIntervalSeconds"],
             "signingKeyFile": f"{CONFIG_FOLDER}/ledger/{SIGNING_KEY}",
             "rotation": recorded["rotation"],
+            **{name: True for name in _LIVE_IN_LEDGER if recorded[name]},
             "heldCheckpoints": {"directory": HELD_FOLDER, "keptBy": "Operator"},
             **({} if spec.ledger.shred_keys is None else {"shredKeysDirectory": SHRED_KEYS_FOLDER}),
         },
@@ -296,6 +299,8 @@ def fixed_config_text(gateway: Gateway, defaults: Defaults) -> str:
     if gateway.spec.limits.connections != Limits().connections:
         # The default is in no digest, as before it could be set: a new operator replaces no worker for it.
         fixed["limits"] = {"connections": gateway.spec.limits.connections}
+    for name in _LIVE_IN_LEDGER:
+        fixed["ledger"].pop(name, None)
     if "payloads" in fixed["ledger"]:
         # Whose bodies are stored, and how long ones, a running worker takes on.
         fixed["ledger"]["payloads"] = {"budgetBytes": _PAYLOAD_BUDGET_BYTES}

@@ -175,6 +175,7 @@ fn write(dir: &Path, key: &SigningKey, ending: Ending) -> (Ulid, usize) {
                 dropped: Vec::new(),
                 dropped_unnamed: 0,
                 attribution: None,
+                client_address: None,
                 config: ConfigId([2; 8]),
             }
             .encode_into(out);

@@ -37,7 +37,21 @@ impl RoutingKey {
 pub struct Peer {
     /// Whose requests it may carry.
     pub routed: Routed,
-    pub sender: Sender,
+    /// The address of its client, as far as is known.
+    pub address: IpAddr,
+}
+
+impl Peer {
+    /// A connection from `address` that may carry the requests of `routed`. An IPv4 address inside an IPv6 one is itself.
+    pub fn new(routed: Routed, address: SocketAddr) -> Self {
+        let address = address.ip().to_canonical();
+        Peer { routed, address }
+    }
+
+    /// Whom its requests count for while no tenant is known.
+    pub fn sender(&self) -> Sender {
+        Sender::from(self.address)
+    }
 }
 
 /// Who sends, as far as addresses tell: an IPv4 address, or the network of 64 bits that an IPv6 address is in, which
@@ -45,9 +59,9 @@ pub struct Peer {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Sender(IpAddr);
 
-impl From<SocketAddr> for Sender {
-    fn from(address: SocketAddr) -> Self {
-        Sender(match address.ip().to_canonical() {
+impl From<IpAddr> for Sender {
+    fn from(address: IpAddr) -> Self {
+        Sender(match address.to_canonical() {
             IpAddr::V6(address) => {
                 let [a, b, c, d, ..] = address.segments();
                 Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0).into()
@@ -110,13 +124,25 @@ mod tests {
 
     #[test]
     fn a_subscriber_is_one_sender_whatever_address_he_takes() {
-        let sender = |text: &str| Sender::from(SocketAddr::new(text.parse().unwrap(), 4711));
+        let sender =
+            |text: &str| Peer::new(Routed::Anyone, SocketAddr::new(text.parse().unwrap(), 4711)).sender();
         assert_eq!(sender("2001:db8:1:2::3"), sender("2001:db8:1:2:ffff::1"));
         assert_ne!(sender("2001:db8:1:2::3"), sender("2001:db8:1:3::3"));
         assert_eq!(sender("::ffff:192.0.2.1"), sender("192.0.2.1"));
         assert_ne!(sender("192.0.2.1"), sender("192.0.2.2"));
         assert_eq!(sender("192.0.2.1").to_string(), "192.0.2.1");
         assert_eq!(sender("2001:db8:1:2::3").to_string(), "2001:db8:1:2::/64");
+    }
+
+    #[test]
+    fn an_address_is_whole_and_in_its_shortest_form() {
+        let address = |text: &str| {
+            let address = SocketAddr::new(text.parse().unwrap(), 4711);
+            Peer::new(Routed::Anyone, address).address.to_string()
+        };
+        assert_eq!(address("192.0.2.7"), "192.0.2.7");
+        assert_eq!(address("::ffff:192.0.2.7"), "192.0.2.7");
+        assert_eq!(address("2001:0DB8:0:0:1:0:0:3"), "2001:db8::1:0:0:3");
     }
 
     #[test]

@@ -36,6 +36,9 @@ pub use telemetry::{AccessLogMode, Settings, TelemetryConfig, Traces, TracesConf
 #[serde(deny_unknown_fields)]
 pub struct Config {
     pub ledger: Ledger,
+    /// What records say of persons.
+    #[serde(default)]
+    pub personal_data: PersonalData,
     pub listen: String,
     /// Every connection begins with a PROXY v2 header, as from the load balancer; `None` means that clients connect.
     #[serde(default)]
@@ -155,6 +158,18 @@ pub struct Ledger {
     pub payloads: Option<PayloadsConfig>,
     /// Where a checkpoint of each shard is held, outside the ledger.
     pub held_checkpoints: Option<HeldCheckpoints>,
+}
+
+/// What records say of persons beyond pseudonyms: a record cannot be erased, only its whole log removed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PersonalData {
+    /// The address of the client.
+    #[serde(default)]
+    pub client_address: bool,
+    /// The end user's name, as the client gives it.
+    #[serde(default)]
+    pub end_user: bool,
 }
 
 /// The memory of bodies that are to be stored.

@@ -91,6 +91,7 @@ impl Log {
                 dropped: Vec::new(),
                 dropped_unnamed: 0,
                 attribution: None,
+                client_address: None,
                 config: ConfigId([1; 8]),
             }
             .encode_into(out)

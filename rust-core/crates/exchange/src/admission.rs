@@ -599,6 +599,7 @@ async fn admit<'c>(
         tenant,
         key,
         attribution: &*incoming.attribution,
+        client_address: incoming.recorded_address(),
         body: incoming.as_it_came,
         digest,
         coming: incoming.form.and_then(|form| form.coming),
@@ -630,7 +631,7 @@ async fn admit<'c>(
         let shred_key = catalog.terms.shred_key(&tenant.name).ok().flatten();
         let recorded = incoming
             .attribution
-            .recorded(&tenant.name, shred_key.map(|key| &**key));
+            .recorded(&tenant.name, shred_key.map(|key| &**key), false);
         if let Some(recorded) = &recorded {
             observed.is_for(recorded);
         }

@@ -95,6 +95,8 @@ impl Denied<'_> {
         let payload_key = salt.zip(shred_key).map(|(salt, key)| PayloadKey::new(key, &salt));
         let body = body.zip(payload_key);
         let key = credential(incoming.identity).hex();
+        let address = incoming.recorded_address();
+        let names_user = incoming.catalog.terms.personal_data.end_user;
         let request = salt.map(|salt| Commitment(Salted::new(&salt).commit("request", digest)));
         let record = |seq, tenant_seq| RejectionRecord {
             seq,
@@ -115,7 +117,11 @@ impl Denied<'_> {
             shred_key: shred_key.map(|key| key.id()),
             payload: body.as_ref().map(|(body, _)| body.stated()),
             policy: refused.policy.clone(),
-            attribution: incoming.attribution.recorded(tenant, shred_key.map(|key| &**key)),
+            attribution: {
+                let shred_key = shred_key.map(|key| &**key);
+                incoming.attribution.recorded(tenant, shred_key, names_user)
+            },
+            client_address: address.as_deref().map(Into::into),
             config: incoming.config,
         };
         let encode = |seq, tenant_seq, out: &mut Vec<u8>| record(seq, tenant_seq).encode_into(out);

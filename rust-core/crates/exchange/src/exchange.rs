@@ -159,6 +159,7 @@ async fn refuse(
         bytes: incoming.as_it_came.len(),
         ..RejectedRequest::default()
     });
+    refused.client_address = Some(incoming.client_address);
     refused.series = incoming.series.take();
     refused.observed = incoming.observed.take();
     let id = match denied {

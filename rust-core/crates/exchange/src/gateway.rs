@@ -168,9 +168,12 @@ impl Gateway {
     ///
     /// A refusal is sent even when the ledger cannot store its record: it is then counted, and the count is recorded as
     /// soon as the ledger has capacity.
-    pub async fn reject(&self, rejection: &Rejection, refused: RejectedRequest<'_>) -> RequestId {
+    pub async fn reject(&self, rejection: &Rejection, mut refused: RejectedRequest<'_>) -> RequestId {
         let now = self.clock.counted(Instant::now());
         let id = self.request_id(now);
+        if !self.catalog().terms.personal_data.client_address {
+            refused.client_address = None;
+        }
         self.observers.reject(now, id, rejection, refused).await;
         id
     }

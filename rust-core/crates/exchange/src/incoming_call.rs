@@ -1,6 +1,7 @@
 //! A request that an exchange begins with.
 
 use std::cell::Cell;
+use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
@@ -36,6 +37,8 @@ pub struct IncomingCall<'c> {
     pub fields: Option<Box<ClientFields>>,
     /// Whom it is for, as its client says.
     pub attribution: &'c mut Attribution,
+    /// Where it comes from.
+    pub client_address: IpAddr,
     /// By what it may call guarded tools.
     pub approvals: &'c [Approval],
     /// What was in force when its head was complete.
@@ -65,6 +68,12 @@ impl IncomingCall<'_> {
     pub fn endpoint(&self) -> &'static str {
         self.in_path
             .map_or(self.dialect.path(), |in_path| in_path.form.path(self.dialect))
+    }
+
+    /// The address of its client, where records have it.
+    pub(crate) fn recorded_address(&self) -> Option<String> {
+        let is_recorded = self.catalog.terms.personal_data.client_address;
+        is_recorded.then(|| self.client_address.to_string())
     }
 
     /// Whether nothing of it is still coming.

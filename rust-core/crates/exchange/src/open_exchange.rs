@@ -172,6 +172,8 @@ pub(crate) struct Admitted<'a> {
     pub key: CredentialId,
     /// Whom it is for, as its client says.
     pub attribution: &'a Attribution,
+    /// The address of its client, where records have it.
+    pub client_address: Option<String>,
     pub body: &'a [u8],
     pub digest: BodyDigest,
     /// Whether more of the body is still coming.
@@ -238,6 +240,7 @@ impl OpenExchange {
         let config = admitted.config;
         let tenant = &admitted.tenant.name;
         let shredder = shred_key.map(|key| &**key);
+        let names_user = admitted.catalog.terms.personal_data.end_user;
         let admission = |seq, tenant_seq| Admission {
             seq,
             ts: started_at,
@@ -261,7 +264,8 @@ impl OpenExchange {
             policy: admitted.policy.clone(),
             dropped: named(admitted.dropped),
             dropped_unnamed: unnamed(admitted.dropped),
-            attribution: admitted.attribution.recorded(tenant, shredder),
+            attribution: admitted.attribution.recorded(tenant, shredder, names_user),
+            client_address: admitted.client_address.as_deref().map(Into::into),
             config,
         };
         let admission = recorder.append_numbered(&mut room, tenant, |seq, tenant_seq, out| {

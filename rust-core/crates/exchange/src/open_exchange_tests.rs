@@ -149,6 +149,7 @@ impl Bench {
             tenant: &tenant,
             key: KEY,
             attribution: &Attribution::default(),
+            client_address: None,
             body: BODY,
             digest: BodyDigest::new(),
             coming: None,

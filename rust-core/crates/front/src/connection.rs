@@ -248,6 +248,7 @@ impl Connection {
                     stored,
                     fields: request.fields,
                     attribution: &mut self.attribution,
+                    client_address: self.peer.address,
                     approvals: &self.approvals,
                     config: request.config,
                     body: message.as_deref().unwrap_or(as_it_came),
@@ -343,7 +344,7 @@ impl Connection {
                     tenant: Some(&tenant.name),
                     endpoint: request.route.path(),
                     observed,
-                    ..RejectedRequest::of(self.peer.sender)
+                    ..RejectedRequest::of(&self.peer)
                 };
                 let id = self.gateway.reject(&rejection, refused).await;
                 span.lap_now(Stage::CompletionRecord);
@@ -502,7 +503,7 @@ impl Connection {
             tenant: known.tenant.as_deref(),
             bytes: self.client.input.len(),
             observed: known.observed,
-            ..RejectedRequest::of(self.peer.sender)
+            ..RejectedRequest::of(&self.peer)
         };
         self.client.forget();
         let id = self.gateway.reject(&rejection, refused).await;

@@ -135,6 +135,7 @@ fn make(shard: &Shard<'_>, start: u64, exchanges: u64, days: u64) {
                 dropped: Vec::new(),
                 dropped_unnamed: 0,
                 attribution: None,
+                client_address: None,
                 config: ConfigId([2; 8]),
             }
             .encode_into(out)

@@ -136,6 +136,7 @@ fn admit_for(worker: &mut Worker, tenant: &str) {
                 dropped: Vec::new(),
                 dropped_unnamed: 0,
                 attribution: None,
+                client_address: None,
                 config: ConfigId([1; 8]),
             }
             .encode_into(out)

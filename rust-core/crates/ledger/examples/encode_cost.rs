@@ -38,6 +38,7 @@ fn main() -> Result<(), LedgerError> {
         dropped: Vec::new(),
         dropped_unnamed: 0,
         attribution: None,
+        client_address: None,
         config,
     };
     let completion = Completion {

@@ -292,6 +292,9 @@ pub struct Admission<'a> {
     /// What its client says of its session and its end user; absent when it says nothing.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub attribution: Option<Attribution<'a>>,
+    /// The address that its client connected from, as RFC 5952 writes it; absent unless the configuration wants it.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub client_address: Option<Cow<'a, str>>,
     /// The configuration in force.
     pub config: ConfigId,
 }
@@ -602,6 +605,9 @@ pub struct Rejection<'a> {
     /// As in an admission; absent also when the request was not denied.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub attribution: Option<Attribution<'a>>,
+    /// As in an admission, of every refusal.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub client_address: Option<Cow<'a, str>>,
     /// The configuration in force.
     pub config: ConfigId,
 }

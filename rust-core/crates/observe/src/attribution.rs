@@ -143,18 +143,28 @@ impl Attribution {
         self.part(&self.agent)
     }
 
-    /// What is recorded of it for `tenant`; `None` where it says nothing.
-    pub fn recorded(&self, tenant: &str, shred_key: Option<&ShredKey>) -> Option<Recorded<'_>> {
+    /// What is recorded of it for `tenant`, the end user's name only if it is `named`; `None` where it says nothing.
+    pub fn recorded(&self, tenant: &str, shred_key: Option<&ShredKey>, named: bool) -> Option<Recorded<'_>> {
         let end_user = self.part(&self.end_user);
         let recorded = Recorded {
             session: self.session().map(Cow::Borrowed),
             end_user: end_user.map(|name| EndUserId::of(tenant, shred_key, name)),
+            end_user_name: end_user.filter(|_| named).map(|name| Cow::Borrowed(cut(name))),
             agent: self.agent().map(Cow::Borrowed),
             parent_agent: self.part(&self.parent_agent).map(Cow::Borrowed),
             trace_id: self.trace_id.map(TraceId),
         };
         (!recorded.is_empty()).then_some(recorded)
     }
+}
+
+/// As much of the name of an end user as is recorded.
+fn cut(name: &str) -> &str {
+    let mut end = name.len().min(Recorded::LONGEST_NAME);
+    while !name.is_char_boundary(end) {
+        end -= 1;
+    }
+    &name[..end]
 }
 
 /// Appends a text, and says where it stands.

@@ -25,8 +25,19 @@ fn read(attribution: &mut Attribution, fields: &[(&str, &str)], body: &str) {
 }
 
 fn said(attribution: &Attribution) -> String {
-    let recorded = attribution.recorded("acme", None);
+    text(attribution.recorded("acme", None, false))
+}
+
+fn text(recorded: Option<Recorded<'_>>) -> String {
     recorded.map_or_else(String::new, |recorded| serde_json::to_string(&recorded).unwrap())
+}
+
+/// A body's member that names an end user.
+fn user(name: &str) -> String {
+    format!(
+        r#","metadata":{{"user_id":{}}}"#,
+        serde_json::to_string(name).unwrap()
+    )
 }
 
 #[test]
@@ -77,6 +88,36 @@ fn the_session_of_the_head_goes_before_that_of_the_body_and_the_end_user_is_a_ps
         recorded(&head, body),
         format!(r#"{{"session":"s1","end_user":"{alice}"}}"#)
     );
+}
+
+#[test]
+fn an_end_user_is_named_only_where_that_is_asked_for() {
+    let mut attribution = Attribution::default();
+    read(&mut attribution, &[], &user("alice@example.com"));
+    let alice = EndUserId::of("acme", None, "alice@example.com");
+    assert_eq!(said(&attribution), format!(r#"{{"end_user":"{alice}"}}"#));
+    assert_eq!(
+        text(attribution.recorded("acme", None, true)),
+        format!(r#"{{"end_user":"{alice}","end_user_name":"alice@example.com"}}"#)
+    );
+    read(&mut attribution, &[("session-id", "s1")], "");
+    assert_eq!(
+        text(attribution.recorded("acme", None, true)),
+        r#"{"session":"s1"}"#
+    );
+}
+
+#[test]
+fn a_long_name_is_cut_between_characters_and_its_pseudonym_is_that_of_the_whole() {
+    let name = format!("{}\u{e9}and more", "a".repeat(Recorded::LONGEST_NAME - 1));
+    let mut attribution = Attribution::default();
+    read(&mut attribution, &[], &user(&name));
+    let recorded = attribution.recorded("acme", None, true).unwrap();
+    assert_eq!(
+        recorded.end_user_name.as_deref(),
+        Some(&name[..Recorded::LONGEST_NAME - 1])
+    );
+    assert_eq!(recorded.end_user, Some(EndUserId::of("acme", None, &name)));
 }
 
 #[test]
@@ -136,7 +177,13 @@ fn the_longest_that_can_be_said_fits_into_the_room_for_it() {
             "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
         ),
     ];
-    let longest = recorded(&fields, r#","metadata":{"user_id":"alice"}"#).len() + 1;
+    let mut attribution = Attribution::default();
+    read(
+        &mut attribution,
+        &fields,
+        &user(&"\u{1}".repeat(Recorded::LONGEST_NAME)),
+    );
+    let longest = text(attribution.recorded("acme", None, true)).len() + 1;
     let field = r#","attribution":"#.len();
     assert!(longest + field <= crate::recorder::ATTRIBUTION_BYTES, "{longest}");
 }
@@ -150,4 +197,14 @@ fn an_idle_connection_keeps_no_memory_for_a_long_name() {
     attribution.forget();
     assert!(attribution.text.capacity() + attribution.unescaped.capacity() < 900);
     assert_eq!(said(&attribution), "");
+}
+
+proptest::proptest! {
+    #[test]
+    fn a_recorded_name_is_the_beginning_of_what_was_said(name in "\\PC{0,200}") {
+        let cut = cut(&name);
+        proptest::prop_assert!(name.starts_with(cut) && cut.len() <= Recorded::LONGEST_NAME);
+        let next = name[cut.len()..].chars().next();
+        proptest::prop_assert!(next.is_none_or(|next| cut.len() + next.len_utf8() > Recorded::LONGEST_NAME));
+    }
 }

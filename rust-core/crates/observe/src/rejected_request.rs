@@ -1,8 +1,9 @@
 //! What is known of a request that is turned away, for the record, the metrics and telemetry.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
-use proofgate_base::routing::Sender;
+use proofgate_base::routing::{Peer, Sender};
 use proofgate_ledger::record::PolicyNote;
 
 use crate::metrics::{RequestOutcome, Series};
@@ -28,13 +29,16 @@ pub struct RejectedRequest<'r> {
     pub observed: Option<Box<Observed>>,
     /// Who sends it; `None` where that does not matter, because its tenant is known.
     pub sender: Option<Sender>,
+    /// The address that it came from, for the record where the configuration wants it there.
+    pub client_address: Option<IpAddr>,
 }
 
 impl RejectedRequest<'_> {
-    /// A request of a sender of whom nothing else is known.
-    pub fn of(sender: Sender) -> Self {
+    /// A request on a connection of which nothing else is known.
+    pub fn of(peer: &Peer) -> Self {
         RejectedRequest {
-            sender: Some(sender),
+            sender: Some(peer.sender()),
+            client_address: Some(peer.address),
             ..RejectedRequest::default()
         }
     }

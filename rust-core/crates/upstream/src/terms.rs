@@ -8,7 +8,7 @@ use std::time::Duration;
 use proofgate_auth::{AllowList, ApiKey, Authenticator, ShardedTenant, Shards, Tenant, TenantTable};
 use proofgate_base::Error;
 use proofgate_base::routing::RoutingKey;
-use proofgate_config::{Config, Cors, Settings, Timeouts};
+use proofgate_config::{Config, Cors, PersonalData, Settings, Timeouts};
 use proofgate_evidence::payloads::MAX_PAYLOAD;
 use proofgate_evidence::{FileStorage, ShredKeys};
 use proofgate_external_policies::Hook;
@@ -45,6 +45,8 @@ pub struct Terms {
     /// Bytes of these for what was found in messages that were scanned.
     pub(crate) known_bytes: u64,
     pub timeouts: Timeouts,
+    /// What records say of persons.
+    pub personal_data: PersonalData,
     /// What is told of exchanges beyond the metrics.
     pub telemetry: Settings,
     /// Of the configuration, without the shards of tenants.
@@ -169,6 +171,7 @@ impl Terms {
             label_sets: config.metrics.label_sets,
             buffered_bytes: config.limits.buffered_bytes,
             timeouts: config.timeouts,
+            personal_data: config.personal_data,
             telemetry: Settings::new(&config.telemetry)?,
             digest: digest(&config.config_digest)
                 .ok_or_else(|| Error::Config("config_digest is not SHA-256 in hex".into()))?,

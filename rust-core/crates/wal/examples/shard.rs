@@ -148,6 +148,7 @@ impl Log {
                 dropped: Vec::new(),
                 dropped_unnamed: 0,
                 attribution: None,
+                client_address: None,
                 config: ConfigId([2; 8]),
             }
             .encode_into(out)

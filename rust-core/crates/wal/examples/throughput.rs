@@ -229,6 +229,7 @@ fn recovery(root: &Path) -> f64 {
                     dropped: Vec::new(),
                     dropped_unnamed: 0,
                     attribution: None,
+                    client_address: None,
                     config: ConfigId([2; 8]),
                 }
                 .encode_into(out)

@@ -71,6 +71,7 @@ impl Connection {
             stored,
             fields: None,
             attribution: &mut self.attribution,
+            client_address: self.peer.address,
             approvals: &[],
             config: request.config,
             observed: known.observed.take(),

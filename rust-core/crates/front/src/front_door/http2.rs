@@ -58,7 +58,7 @@ pub(super) async fn serve(
     };
     let panicked = session.end().await;
     if ending == Ending::Broken {
-        gateway.reject(&MALFORMED, RejectedRequest::of(peer.sender)).await;
+        gateway.reject(&MALFORMED, RejectedRequest::of(&peer)).await;
     }
     if ending != Ending::Silent {
         linger(socket).await;

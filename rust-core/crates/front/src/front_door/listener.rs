@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use proofgate_base::client::{ClientStream, linger};
 use proofgate_base::lifecycle::{Lifecycle, Phase};
-use proofgate_base::routing::{Peer, Routed, RoutingKey, Sender};
+use proofgate_base::routing::{Peer, Routed, RoutingKey};
 use proofgate_exchange::gateway::Gateway;
 use proofgate_stages::Interval;
 use proofgate_upstream::client_tls::{ClientTls, HTTP2};
@@ -54,10 +54,7 @@ pub async fn accept(
                     let _ = stream.set_nodelay(true);
                     gateway.observers.metrics.connection_opened();
                     let streams = Arc::clone(&streams);
-                    let peer = Peer {
-                        routed: Routed::Anyone,
-                        sender: address.into(),
-                    };
+                    let peer = Peer::new(Routed::Anyone, address);
                     connections.spawn_local(begin(Rc::clone(gateway), stream, peer, view.clone(), streams));
                 }
                 Err(error) => {
@@ -94,7 +91,7 @@ async fn begin(
     let catalog = gateway.catalog();
     let within = catalog.terms.timeouts.client_head;
     if let Some(key) = &catalog.terms.routing_key {
-        let Ok(Some(told)) = timeout(within, proxy_header(&mut tcp, key, peer.sender)).await else {
+        let Ok(Some(told)) = timeout(within, proxy_header(&mut tcp, key, peer)).await else {
             return false;
         };
         peer = told;
@@ -141,7 +138,7 @@ async fn spoken(tls: Option<ClientTls>, tcp: &TcpStream) -> Option<Arc<ServerCon
 }
 
 /// What the load balancer says of a connection that `balancer` opened; `None` when what it begins with is not a PROXY header.
-async fn proxy_header(stream: &mut TcpStream, key: &RoutingKey, balancer: Sender) -> Option<Peer> {
+async fn proxy_header(stream: &mut TcpStream, key: &RoutingKey, balancer: Peer) -> Option<Peer> {
     let mut header = vec![0; PROXY_FIXED_BYTES];
     stream.read_exact(&mut header).await.ok()?;
     if let Some(parsed) = parse_proxy_header(&header).ok()? {
@@ -158,12 +155,11 @@ async fn proxy_header(stream: &mut TcpStream, key: &RoutingKey, balancer: Sender
 }
 
 /// What a header says. Of whoever does not know the key, nothing is believed: he is himself the sender.
-fn told(header: &ProxyHeader<'_>, key: &RoutingKey, balancer: Sender) -> Peer {
+fn told(header: &ProxyHeader<'_>, key: &RoutingKey, balancer: Peer) -> Peer {
     let routed = key.read(header.unique_id);
-    let client = header.client.filter(|_| routed != Routed::Nobody);
-    Peer {
-        routed,
-        sender: client.map_or(balancer, Sender::from),
+    match header.client.filter(|_| routed != Routed::Nobody) {
+        Some(client) => Peer::new(routed, client),
+        None => Peer { routed, ..balancer },
     }
 }
 

@@ -55,6 +55,10 @@ pub struct Attribution<'a> {
     /// The end user, as a pseudonym.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end_user: Option<EndUserId>,
+    /// The end user's name as the client gives it, cut to [`Attribution::LONGEST_NAME`]; absent unless the configuration wants
+    /// it. It can only go with its log.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub end_user_name: Option<Cow<'a, str>>,
     /// The agent of the session that asks, where it is not the main one.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<Cow<'a, str>>,
@@ -69,6 +73,9 @@ pub struct Attribution<'a> {
 impl Attribution<'_> {
     /// The longest id of a session or an agent, in bytes. A longer one is left out: a part of an id names something else.
     pub const LONGEST: usize = 128;
+
+    /// The longest name of an end user, in bytes of UTF-8. A longer one is cut: the pseudonym beside it is that of the whole.
+    pub const LONGEST_NAME: usize = 128;
 
     /// Whether nothing is said.
     #[must_use]

@@ -122,7 +122,7 @@ fn counts(recorded: &mut u32, most: u32) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+    use std::net::{IpAddr, Ipv4Addr};
 
     use proofgate_ledger::record::PolicyNote;
 
@@ -130,8 +130,11 @@ mod tests {
 
     const FLOOD: &str = "refusal_flood";
 
-    fn sender(number: u32) -> Sender {
-        SocketAddr::new(IpAddr::V4(Ipv4Addr::from_bits(number)), 1).into()
+    fn of_sender(number: u32) -> RejectedRequest<'static> {
+        RejectedRequest {
+            sender: Some(IpAddr::V4(Ipv4Addr::from_bits(number)).into()),
+            ..RejectedRequest::default()
+        }
     }
 
     fn of_tenant(tenant: &str) -> RejectedRequest<'_> {
@@ -155,9 +158,9 @@ mod tests {
     #[test]
     fn a_flood_takes_nothing_from_another_sender_from_a_tenant_or_from_what_was_judged() {
         let mut refusals = Refusals::none();
-        let flood = RejectedRequest::of(sender(1));
+        let flood = of_sender(1);
         assert_eq!(allowed(&mut refusals, &flood, 10_000), OF_A_SENDER as usize);
-        let other = RejectedRequest::of(sender(2));
+        let other = of_sender(2);
         assert_eq!(allowed(&mut refusals, &other, 10), 10);
         assert_eq!(
             allowed(&mut refusals, &of_tenant("loud"), 10_000),
@@ -170,7 +173,7 @@ mod tests {
     #[test]
     fn however_many_addresses_a_flood_has_it_gets_what_all_senders_have_and_no_more_memory() {
         let mut refusals = Refusals::none();
-        let recorded = (0..100_000).filter(|number| refusals.allows(&RejectedRequest::of(sender(*number))));
+        let recorded = (0..100_000).filter(|number| refusals.allows(&of_sender(*number)));
         assert_eq!(recorded.count(), OF_SENDERS as usize);
         assert!(refusals.by_sender.len() <= MOST_SENDERS);
         assert_eq!(allowed(&mut refusals, &of_tenant("acme"), 10), 10);
@@ -180,7 +183,7 @@ mod tests {
     #[test]
     fn a_second_later_the_budgets_are_whole_again() {
         let mut refusals = Refusals::none();
-        let flood = RejectedRequest::of(sender(1));
+        let flood = of_sender(1);
         allowed(&mut refusals, &flood, 1000);
         let begun = refusals.second;
         refusals.turn(begun + Duration::from_millis(999));

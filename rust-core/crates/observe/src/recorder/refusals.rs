@@ -12,7 +12,7 @@ use proofgate_base::rejection::Rejection;
 use proofgate_ledger::record::{Gap, Rejection as RejectionRecord};
 
 use super::refusal_budget::{Missed, What};
-use super::{RECORD_BYTES, Recorder};
+use super::{ADDRESS_BYTES, RECORD_BYTES, Recorder};
 use crate::rejected_request::RejectedRequest;
 
 /// Why a refusal is counted, not recorded.
@@ -36,10 +36,12 @@ impl Recorder {
             refusals.miss(now, refused.tenant, rejection.code, FLOOD);
             return None;
         }
-        let Ok(mut room) = self.writer.borrow_mut().reserve(RECORD_BYTES) else {
+        let bytes = RECORD_BYTES + ADDRESS_BYTES;
+        let Ok(mut room) = self.writer.borrow_mut().reserve(bytes) else {
             refusals.miss(now, refused.tenant, rejection.code, FULL);
             return None;
         };
+        let address = refused.client_address.map(|address| address.to_string());
         let record = |seq| RejectionRecord {
             seq,
             ts: now,
@@ -52,6 +54,7 @@ impl Recorder {
             endpoint: refused.endpoint.map(Into::into),
             bytes: refused.bytes as u64,
             policy: refused.policy.clone(),
+            client_address: address.as_deref().map(Into::into),
             config: self.config(),
             ..RejectionRecord::default()
         };

@@ -48,12 +48,12 @@ impl RefusedKeys {
 
 #[cfg(test)]
 mod tests {
-    use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+    use std::net::{IpAddr, Ipv4Addr};
 
     use super::*;
 
     fn sender(number: u32) -> Sender {
-        SocketAddr::new(IpAddr::V4(Ipv4Addr::from_bits(number)), 1).into()
+        IpAddr::V4(Ipv4Addr::from_bits(number)).into()
     }
 
     #[test]

@@ -113,6 +113,8 @@ impl Observed {
             self.exchange.attribution = Some(Attribution {
                 session: owned(&recorded.session),
                 end_user: recorded.end_user,
+                // A name stays in the ledger, whose readers are known.
+                end_user_name: None,
                 agent: owned(&recorded.agent),
                 parent_agent: owned(&recorded.parent_agent),
                 // The spans name it.

@@ -108,7 +108,7 @@ impl Stream {
             Err(IncompleteRequest::Client) => End::Abandoned,
             Err(IncompleteRequest::Malformed) => {
                 self.gateway
-                    .reject(&MALFORMED, RejectedRequest::of(self.peer.sender))
+                    .reject(&MALFORMED, RejectedRequest::of(&self.peer))
                     .await;
                 End::Abandoned
             }
@@ -120,7 +120,7 @@ impl Stream {
     async fn refuse(mut self, rejection: &Rejection, head_only: bool) -> End {
         let id = self
             .gateway
-            .reject(rejection, RejectedRequest::of(self.peer.sender))
+            .reject(rejection, RejectedRequest::of(&self.peer))
             .await;
         let options = AnswerOptions {
             close: false,
