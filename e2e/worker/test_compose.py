@@ -42,7 +42,7 @@ def mounts() -> dict[str, Path]:
 @pytest.fixture
 def project(folder: Path) -> Path:
     """A folder in which the header's first command has run."""
-    options = cli._parser().parse_args(quickstart_arguments())
+    options = cli.parse(quickstart_arguments())
     create(folder / options.directory, Setup(provider_key="sk-0123456789abcdef0123", listen=options.listen))
     return folder
 
@@ -56,7 +56,7 @@ def config(project: Path, folder: Path) -> Config:
         seen.parent.mkdir(parents=True, exist_ok=True)
         copy = shutil.copytree if (project / source).is_dir() else shutil.copy
         copy(project / source, seen)
-    command = cli._parser().parse_args(SERVICE["command"])
+    command = cli.parse(SERVICE["command"])
     return load(root / str(command.config).removeprefix("/"))
 
 

@@ -7,6 +7,7 @@ import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,10 @@ def listed(url: str) -> list[dict[str, Any]]:
     # While the index is made there is none to ask.
     rows: list[dict[str, Any]] = found.json()["exchanges"] if found.status_code == 200 else []
     return rows
+
+
+def has_listed(url: str, number: int) -> bool:
+    return len(listed(url)) == number
 
 
 def shards(fleet: Fleet) -> list[str]:
@@ -101,7 +106,7 @@ def test_a_log_that_was_removed_by_right_at_its_worker_leaves_the_copies(fleet: 
             one.start_worker(shard=0)
             fleet.list(0, 1)
             ask_and_wait(one, 1)
-            wait_until(lambda number=number: len(listed(url)) == number, PATIENCE, "the new log is indexed")
+            wait_until(partial(has_listed, url, number), PATIENCE, "the new log is indexed")
         removed = json.loads(retention(fleet, one))
         assert removed["remove"] == 1, [log["reasons"] for log in removed["logs"]]
         wait_until(lambda: not list(copied.glob("*.seg")), PATIENCE, "the copy of the removed log goes")

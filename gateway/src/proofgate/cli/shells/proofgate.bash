@@ -7,7 +7,7 @@ _proofgate() {
   for word in "${words_before[@]}"; do
     next="${reached:+$reached }$word"
     case "$next" in
-      "audit"|"audit access-log"|"audit end-user"|"audit exchanges"|"audit export"|"audit fetch"|"audit index"|"audit run"|"audit verify-export"|"audit witness"|"completion"|"gateway"|"gateway haproxy-sidecar"|"gateway mock-upstream"|"gateway prices"|"gateway schema"|"keys"|"keys auditor-token"|"keys generate"|"keys hash"|"keys rotate"|"keys show"|"ledger"|"ledger configuration"|"ledger consistency"|"ledger erase"|"ledger export-leaves"|"ledger fsck"|"ledger hold"|"ledger hold add"|"ledger hold begin"|"ledger hold list"|"ledger hold release"|"ledger payload"|"ledger prove"|"ledger prune"|"ledger replay"|"ledger retention"|"ledger reveal"|"ledger shred"|"ledger shred-keys"|"ledger shred-keys drop"|"ledger shred-keys list"|"ledger shred-keys rotate"|"ledger statement"|"policy"|"policy check"|"policy rules"|"policy test"|"quickstart"|"receipt"|"serve"|"status"|"validate"|"verify") reached="$next" ;;
+      "audit"|"audit access-log"|"audit end-user"|"audit exchanges"|"audit export"|"audit fetch"|"audit index"|"audit run"|"audit verify-export"|"audit witness"|"completion"|"demo-traffic"|"gateway"|"gateway haproxy-sidecar"|"gateway mock-upstream"|"gateway prices"|"gateway schema"|"keys"|"keys auditor-token"|"keys generate"|"keys hash"|"keys rotate"|"keys show"|"ledger"|"ledger configuration"|"ledger consistency"|"ledger erase"|"ledger export-leaves"|"ledger fsck"|"ledger hold"|"ledger hold add"|"ledger hold begin"|"ledger hold list"|"ledger hold release"|"ledger payload"|"ledger prove"|"ledger prune"|"ledger replay"|"ledger retention"|"ledger reveal"|"ledger shred"|"ledger shred-keys"|"ledger shred-keys drop"|"ledger shred-keys list"|"ledger shred-keys rotate"|"ledger statement"|"policy"|"policy check"|"policy rules"|"policy test"|"quickstart"|"receipt"|"serve"|"sign-in-link"|"status"|"validate"|"verify") reached="$next" ;;
       *) break ;;
     esac
   done
@@ -66,6 +66,7 @@ _proofgate() {
     "audit run --worker") values="FILE" ;;
     "audit run --workers") values="FILE" ;;
     "audit run --worker-token") values="FILE" ;;
+    "audit run --replica") values="FILE" ;;
     "audit run --state") values="FILE" ;;
     "audit run --signing-key") values="FILE" ;;
     "audit run --ledger-key") values="FILE" ;;
@@ -83,6 +84,7 @@ _proofgate() {
     "audit run --readers") values="FILE" ;;
     "audit run --export-key") values="FILE" ;;
     "audit run --oidc") values="FILE" ;;
+    "audit run --sign-in-links") values="FILE" ;;
     "audit run --mirror") values="FILE" ;;
     "audit run --mirror-patience") values="FILE" ;;
     "audit run --siem") values="FILE" ;;
@@ -94,6 +96,9 @@ _proofgate() {
     "audit witness --signing-key") values="FILE" ;;
     "audit witness --state") values="FILE" ;;
     "audit witness --listen") values="FILE" ;;
+    "demo-traffic --directory") values="FILE" ;;
+    "demo-traffic --requests") values="FILE" ;;
+    "demo-traffic --seed") values="FILE" ;;
     "gateway haproxy-sidecar --socket") values="FILE" ;;
     "gateway haproxy-sidecar --map") values="FILE" ;;
     "gateway haproxy-sidecar --tenant-shards") values="FILE" ;;
@@ -266,6 +271,7 @@ _proofgate() {
     "quickstart --name") values="FILE" ;;
     "quickstart --listen") values="FILE" ;;
     "quickstart --admin-listen") values="FILE" ;;
+    "quickstart --explorer-listen") values="FILE" ;;
     "receipt --url") values="FILE" ;;
     "receipt --api-key-file") values="FILE" ;;
     "receipt --out") values="FILE" ;;
@@ -276,6 +282,7 @@ _proofgate() {
     "serve --config") values="FILE" ;;
     "serve --accepted") values="FILE" ;;
     "serve --shard") values="FILE" ;;
+    "sign-in-link --directory") values="FILE" ;;
     "status -n") values="FILE" ;;
     "status --namespace") values="FILE" ;;
     "status --admin") values="FILE" ;;
@@ -291,7 +298,7 @@ _proofgate() {
     "verify --output") values="table json yaml" ;;
   esac
   case "$reached" in
-    "") names="quickstart serve status validate receipt verify completion ledger policy keys gateway audit" options="--help --version" ;;
+    "") names="quickstart demo-traffic sign-in-link serve status validate receipt verify completion ledger policy keys gateway audit" options="--help --version" ;;
     "audit") names="run index exchanges export verify-export access-log end-user fetch witness" options="--help" ;;
     "audit access-log") names="" options="-h --help --key --against --files" ;;
     "audit end-user") names="" options="-h --help --tenant --shred-keys" ;;
@@ -299,10 +306,11 @@ _proofgate() {
     "audit export") names="" options="-h --help --index --ledger --access-log --unrecorded --tenant --since --until --model --provider --verdict --outcome --rule --id --key --min-cost --session --end-user --agent --trace-id --out --signing-key" ;;
     "audit fetch") names="" options="-h --help" ;;
     "audit index") names="" options="-h --help --ledger --ledger-key --keeping-key --index --same-volume --rebuild --prune-before --follow" ;;
-    "audit run") names="" options="-h --help --ledger --worker --workers --worker-token --state --signing-key --ledger-key --keeping-key --new-aggregate --held --witness-policy --allow-http-witnesses --witness-ca --listen --beat --second-look --stall --scrub --index --index-days --same-volume --readers --export-key --oidc --mirror --mirror-patience --siem --siem-patience --once --output" ;;
+    "audit run") names="" options="-h --help --ledger --worker --workers --worker-token --replica --state --signing-key --ledger-key --keeping-key --new-aggregate --held --witness-policy --allow-http-witnesses --witness-ca --listen --beat --second-look --stall --scrub --index --index-days --same-volume --readers --export-key --oidc --sign-in-links --mirror --mirror-patience --siem --siem-patience --once --output" ;;
     "audit verify-export") names="" options="-h --help --key --signer" ;;
     "audit witness") names="" options="-h --help --logs --signing-key --state --new-state --listen" ;;
     "completion") names="bash zsh fish" options="-h --help" ;;
+    "demo-traffic") names="" options="-h --help --directory --requests --seed --real-provider" ;;
     "gateway") names="prices schema haproxy-sidecar mock-upstream" options="--help" ;;
     "gateway haproxy-sidecar") names="" options="-h --help --socket --map --tenant-shards --kept-maps --weights --workers --server-state --certificate --client-certificate --ask --ask-proxied --listen" ;;
     "gateway mock-upstream") names="" options="-h --help --listen --tokens --token-interval-ms --model --character --api-key" ;;
@@ -341,9 +349,10 @@ _proofgate() {
     "policy check") names="" options="-h --help --text --request --endpoint --scope --direction --tenant" ;;
     "policy rules") names="" options="-h --help --pack --output" ;;
     "policy test") names="" options="-h --help --samples" ;;
-    "quickstart") names="" options="-h --help --directory --base-url --key-env --model --name --listen --admin-listen" ;;
+    "quickstart") names="" options="-h --help --directory --start --demo --traffic --base-url --key-env --model --name --listen --admin-listen --explorer-listen" ;;
     "receipt") names="" options="-h --help --url --api-key-file --out --timeout --format --key --signing-key" ;;
     "serve") names="" options="-h --help --config --accepted --shard" ;;
+    "sign-in-link") names="" options="-h --help --directory" ;;
     "status") names="" options="-h --help -n --namespace -A --all-namespaces --admin --context --token-file --output" ;;
     "validate") names="table json yaml" options="-h --help --config --output" ;;
     "verify") names="" options="-h --help --record --request --response --key --output" ;;

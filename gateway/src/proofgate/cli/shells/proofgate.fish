@@ -3,13 +3,15 @@ function __proofgate_path
   set -l path
   for word in (commandline -opc)[2..-1]
     set -l next (string trim -- "$path $word")
-    contains -- "$next" 'audit' 'audit access-log' 'audit end-user' 'audit exchanges' 'audit export' 'audit fetch' 'audit index' 'audit run' 'audit verify-export' 'audit witness' 'completion' 'gateway' 'gateway haproxy-sidecar' 'gateway mock-upstream' 'gateway prices' 'gateway schema' 'keys' 'keys auditor-token' 'keys generate' 'keys hash' 'keys rotate' 'keys show' 'ledger' 'ledger configuration' 'ledger consistency' 'ledger erase' 'ledger export-leaves' 'ledger fsck' 'ledger hold' 'ledger hold add' 'ledger hold begin' 'ledger hold list' 'ledger hold release' 'ledger payload' 'ledger prove' 'ledger prune' 'ledger replay' 'ledger retention' 'ledger reveal' 'ledger shred' 'ledger shred-keys' 'ledger shred-keys drop' 'ledger shred-keys list' 'ledger shred-keys rotate' 'ledger statement' 'policy' 'policy check' 'policy rules' 'policy test' 'quickstart' 'receipt' 'serve' 'status' 'validate' 'verify'; or break
+    contains -- "$next" 'audit' 'audit access-log' 'audit end-user' 'audit exchanges' 'audit export' 'audit fetch' 'audit index' 'audit run' 'audit verify-export' 'audit witness' 'completion' 'demo-traffic' 'gateway' 'gateway haproxy-sidecar' 'gateway mock-upstream' 'gateway prices' 'gateway schema' 'keys' 'keys auditor-token' 'keys generate' 'keys hash' 'keys rotate' 'keys show' 'ledger' 'ledger configuration' 'ledger consistency' 'ledger erase' 'ledger export-leaves' 'ledger fsck' 'ledger hold' 'ledger hold add' 'ledger hold begin' 'ledger hold list' 'ledger hold release' 'ledger payload' 'ledger prove' 'ledger prune' 'ledger replay' 'ledger retention' 'ledger reveal' 'ledger shred' 'ledger shred-keys' 'ledger shred-keys drop' 'ledger shred-keys list' 'ledger shred-keys rotate' 'ledger statement' 'policy' 'policy check' 'policy rules' 'policy test' 'quickstart' 'receipt' 'serve' 'sign-in-link' 'status' 'validate' 'verify'; or break
     set path $next
   end
   test "$path" = "$argv[1]"
 end
 complete -c proofgate -n '__proofgate_path ""' -f
-complete -c proofgate -n '__proofgate_path ""' -f -a quickstart -d 'create a folder with everything that a worker without Kubernetes needs'
+complete -c proofgate -n '__proofgate_path ""' -f -a quickstart -d 'create a folder with everything that a worker without Kubernetes needs, and start it'
+complete -c proofgate -n '__proofgate_path ""' -f -a demo-traffic -d 'send example requests to the gateway of a running quickstart'
+complete -c proofgate -n '__proofgate_path ""' -f -a sign-in-link -d 'print a link that signs in to the explorer of a running quickstart'
 complete -c proofgate -n '__proofgate_path ""' -f -a serve -d 'run one worker'
 complete -c proofgate -n '__proofgate_path ""' -f -a status -d 'show the status of gateways: workers, tenants, logs and conditions'
 complete -c proofgate -n '__proofgate_path ""' -f -a validate -d 'check a configuration file and every file that it names, without starting a worker'
@@ -28,7 +30,7 @@ complete -c proofgate -n '__proofgate_path "audit"' -f -a index -d 'create or up
 complete -c proofgate -n '__proofgate_path "audit"' -f -a exchanges -d 'list exchanges of an index, page by page'
 complete -c proofgate -n '__proofgate_path "audit"' -f -a export -d 'export exchanges of an index with their records and proofs'
 complete -c proofgate -n '__proofgate_path "audit"' -f -a verify-export -d 'check an export offline'
-complete -c proofgate -n '__proofgate_path "audit"' -f -a access-log -d 'check the log of reads against the auditor'\''s signed tree heads'
+complete -c proofgate -n '__proofgate_path "audit"' -f -a access-log -d 'check the access log against the auditor'\''s signed tree heads'
 complete -c proofgate -n '__proofgate_path "audit"' -f -a end-user -d 'read an end user'\''s name from standard input and print the user'\''s pseudonyms in records'
 complete -c proofgate -n '__proofgate_path "audit"' -f -a fetch -d 'restore logs from a mirror'
 complete -c proofgate -n '__proofgate_path "audit"' -f -a witness -d 'cosign checkpoints of append-only logs'
@@ -100,6 +102,7 @@ complete -c proofgate -n '__proofgate_path "audit run"' -l ledger -r -d 'the led
 complete -c proofgate -n '__proofgate_path "audit run"' -l worker -r -d 'instead of --ledger: the admin port of a shard'\''s worker, which serves its part of the ledger; repeat for each worker'
 complete -c proofgate -n '__proofgate_path "audit run"' -l workers -r -d 'instead of --ledger: a JSON object from shard to URL, reloaded every second'
 complete -c proofgate -n '__proofgate_path "audit run"' -l worker-token -r -d 'the token for the workers, as printed by `proofgate keys auditor-token`'
+complete -c proofgate -n '__proofgate_path "audit run"' -l replica -r -d 'with --worker or --workers: copy what was verified to this directory, for --index and --siem'
 complete -c proofgate -n '__proofgate_path "audit run"' -l state -r -d 'the auditor'\''s own directory, not on the ledger'\''s volume'
 complete -c proofgate -n '__proofgate_path "audit run"' -l signing-key -r -d 'the auditor'\''s signing key, created by `keys generate`'
 complete -c proofgate -n '__proofgate_path "audit run"' -l ledger-key -r -d 'the ledger'\''s verifying key, or a file with it'
@@ -120,6 +123,7 @@ complete -c proofgate -n '__proofgate_path "audit run"' -l same-volume -d 'allow
 complete -c proofgate -n '__proofgate_path "audit run"' -l readers -r -d 'a JSON object of readers and the digests of their keys, who may query the index over the port (default: none)'
 complete -c proofgate -n '__proofgate_path "audit run"' -l export-key -r -d 'sign the exports that readers download with this key, created by `keys generate`; it must not be the auditor'\''s own'
 complete -c proofgate -n '__proofgate_path "audit run"' -l oidc -r -d 'a JSON object with an OpenID provider and its groups that may read (default: only keys)'
+complete -c proofgate -n '__proofgate_path "audit run"' -l sign-in-links -r -d 'accept the one-time sign-in links in this directory, which `proofgate sign-in-link` makes (default: none)'
 complete -c proofgate -n '__proofgate_path "audit run"' -l mirror -r -d 'copy ended logs and checkpoints to a directory, or to a bucket with object lock; can be repeated. Parameters after '\''?'\'': lock=compliance|governance&days=N, endpoint, region, credentials (a directory with AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY; default: the environment), ca, http=allow'
 complete -c proofgate -n '__proofgate_path "audit run"' -l mirror-patience -r -d 'the time until logs that are not mirrored become a finding (default: 600.0)'
 complete -c proofgate -n '__proofgate_path "audit run"' -l siem -r -d 'send every verified exchange to otlp+https://HOST:PORT or otlp+http://HOST:PORT; can be repeated. Parameters after '\''?'\'': ca, authorization (a file with the header'\''s value), format (attributes, ocsf or cef), plain=allow (for a target without TLS)'
@@ -139,6 +143,11 @@ complete -c proofgate -n '__proofgate_path "completion"' -f -a bash
 complete -c proofgate -n '__proofgate_path "completion"' -f -a zsh
 complete -c proofgate -n '__proofgate_path "completion"' -f -a fish
 complete -c proofgate -n '__proofgate_path "completion"' -s h -l help -d 'show this help message and exit'
+complete -c proofgate -n '__proofgate_path "demo-traffic"' -s h -l help -d 'show this help message and exit'
+complete -c proofgate -n '__proofgate_path "demo-traffic"' -l directory -r -d 'the folder of the quickstart (default: proofgate)'
+complete -c proofgate -n '__proofgate_path "demo-traffic"' -l requests -r -d 'how many (default: 120)'
+complete -c proofgate -n '__proofgate_path "demo-traffic"' -l seed -r -d 'send the same requests as another run with this number (default: random)'
+complete -c proofgate -n '__proofgate_path "demo-traffic"' -l real-provider -d 'also send to a gateway whose provider is not simulated; that costs money'
 complete -c proofgate -n '__proofgate_path "gateway"' -f -a prices -d 'list the price that applies to each model of a configuration'
 complete -c proofgate -n '__proofgate_path "gateway"' -f -a schema -d 'print the JSON schema of a configuration file'
 complete -c proofgate -n '__proofgate_path "gateway"' -f -a haproxy-sidecar -d 'sync the workers, maps, weights and certificate of a running HAProxy'
@@ -396,12 +405,16 @@ complete -c proofgate -n '__proofgate_path "policy test"' -s h -l help -d 'show 
 complete -c proofgate -n '__proofgate_path "policy test"' -l samples -r -d 'a YAML list of samples'
 complete -c proofgate -n '__proofgate_path "quickstart"' -s h -l help -d 'show this help message and exit'
 complete -c proofgate -n '__proofgate_path "quickstart"' -l directory -r -d 'the folder to create; never overwrites a folder (default: proofgate)'
+complete -c proofgate -n '__proofgate_path "quickstart"' -l start -d 'run the worker, the auditor, its index and the explorer in the foreground; a folder that quickstart made is started as it is'
+complete -c proofgate -n '__proofgate_path "quickstart"' -l demo -d 'with --start: use a simulated provider, which needs no API key, and create three tenants'
+complete -c proofgate -n '__proofgate_path "quickstart"' -l traffic -d 'with --demo: send requests once everything runs (demo-traffic)'
 complete -c proofgate -n '__proofgate_path "quickstart"' -l base-url -r -d 'the provider'\''s base URL (default: https://api.openai.com/v1)'
 complete -c proofgate -n '__proofgate_path "quickstart"' -l key-env -r -d 'the environment variable with the provider'\''s API key (default: OPENAI_API_KEY for the default provider, none for another provider)'
 complete -c proofgate -n '__proofgate_path "quickstart"' -l model -r -d 'a model to serve; can be repeated (default: gpt-4o-mini)'
 complete -c proofgate -n '__proofgate_path "quickstart"' -l name -r -d 'the ledger'\''s name; it is in every checkpoint and cannot be changed later (default: proofgate.dev/local/quickstart)'
 complete -c proofgate -n '__proofgate_path "quickstart"' -l listen -r -d 'the address for clients (default: 127.0.0.1:8080)'
 complete -c proofgate -n '__proofgate_path "quickstart"' -l admin-listen -r -d 'the address for the administrator (default: 127.0.0.1:9090)'
+complete -c proofgate -n '__proofgate_path "quickstart"' -l explorer-listen -r -d 'with --start: the address of the auditor and the explorer (default: 127.0.0.1:9091)'
 complete -c proofgate -n '__proofgate_path "receipt"' -s h -l help -d 'show this help message and exit'
 complete -c proofgate -n '__proofgate_path "receipt"' -l url -r -d 'the gateway'\''s URL, for example http://127.0.0.1:8080'
 complete -c proofgate -n '__proofgate_path "receipt"' -l api-key-file -r -d 'the file with the tenant'\''s API key'
@@ -414,6 +427,8 @@ complete -c proofgate -n '__proofgate_path "serve"' -s h -l help -d 'show this h
 complete -c proofgate -n '__proofgate_path "serve"' -l config -r -d 'the worker'\''s YAML file'
 complete -c proofgate -n '__proofgate_path "serve"' -l accepted -r -d 'the configuration that was accepted last; the worker starts with it if --config is refused (default: $PROOFGATE_ACCEPTED_CONFIG)'
 complete -c proofgate -n '__proofgate_path "serve"' -l shard -r -d 'this worker'\''s stable number (default: $PROOFGATE_SHARD, or 0)'
+complete -c proofgate -n '__proofgate_path "sign-in-link"' -s h -l help -d 'show this help message and exit'
+complete -c proofgate -n '__proofgate_path "sign-in-link"' -l directory -r -d 'the folder of the quickstart (default: proofgate)'
 complete -c proofgate -n '__proofgate_path "status"' -s h -l help -d 'show this help message and exit'
 complete -c proofgate -n '__proofgate_path "status"' -s n -l namespace -r -d 'the namespace (default: the namespace of the context)'
 complete -c proofgate -n '__proofgate_path "status"' -s A -l all-namespaces -d 'show the gateways of all namespaces'
