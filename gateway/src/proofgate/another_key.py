@@ -3,8 +3,10 @@ read that a log was tampered with."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 #: The core's code of what no signature of is by the key that was given, and of findings about it.
 CODE = "another_key"

@@ -5,15 +5,17 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 from collections.abc import Callable, Sequence
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from proofgate import __version__, terminal
 from proofgate.cli.catalogue import BY_PATH, COMMANDS, FORMER, GROUPS, Command
 from proofgate.exit_codes import ExitCode, fail
+
+if TYPE_CHECKING:
+    import argparse
 
 _HELP = ("-h", "--help")
 
@@ -85,6 +87,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 def parser_of(command: Command) -> argparse.ArgumentParser:
     """The parser of a command, whose module is imported for it."""
+    import argparse
     import textwrap
     from importlib import import_module
 

@@ -5,11 +5,10 @@ A new command is one line of `COMMANDS`, and a function `add(command)` in its mo
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True)
-class Command:
+class Command(NamedTuple):
     """One command: its name with its group, and who describes its arguments."""
 
     path: str
