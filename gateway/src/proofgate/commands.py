@@ -227,16 +227,17 @@ def configuration(options: argparse.Namespace) -> int:
 
 
 def fsck(options: argparse.Namespace) -> int:
-    from proofgate import evidence
+    from proofgate import evidence, progress
 
-    exit_class, report = evidence.fsck(
-        options.directory,
-        options.key,
-        options.against,
-        options.keeping_key,
-        mirror=options.mirror,
-        shred_keys=options.shred_keys,
-    )
+    with progress.shown("reading the ledger"):
+        exit_class, report = evidence.fsck(
+            options.directory,
+            options.key,
+            options.against,
+            options.keeping_key,
+            mirror=options.mirror,
+            shred_keys=options.shred_keys,
+        )
     if output.is_data(options):
         output.show(options, report)
     else:

@@ -58,6 +58,15 @@ def guard() -> None:
             setattr(sys, name, _Guarded(stream))
 
 
+def rewrite_line(text: str, width: int) -> int:
+    """Writes a line over the last one on standard error, of `width` characters. Returns the new width."""
+    stream = sys.stderr._stream if isinstance(sys.stderr, _Guarded) else sys.stderr
+    line = visible(text)
+    stream.write(f"\r{line.ljust(width)}")
+    stream.flush()
+    return len(line)
+
+
 def show_bytes(content: bytes, *, raw: bool = False) -> None:
     """Writes bytes to standard output: as they are into a file or a pipe, and to a terminal visibly, unless
     they are asked for `raw`."""

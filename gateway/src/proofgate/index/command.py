@@ -20,6 +20,7 @@ from proofgate.index import by_hand
 from proofgate.index.errors import IndexUnusableError
 from proofgate.index.filter import NAMES, Filter
 from proofgate.index.query import MOST_ROWS, Questions
+from proofgate.progress import shown
 
 _Command = Callable[..., argparse.ArgumentParser]
 _FOLLOW_SECONDS = 1.0
@@ -196,7 +197,8 @@ def run(options: argparse.Namespace) -> int:
                 logs, problems = _core.ledger_logs(str(options.ledger), key, writer.known(), retention_key)
                 for problem in set(problems).difference(before):
                     logging.getLogger("proofgate.index").error("%s", explained(problem))
-                indexer.read(logs)
+                with shown("indexing", lambda: f"{indexer.records} records"):
+                    indexer.read(logs)
                 if not options.follow or ended.wait(_FOLLOW_SECONDS):
                     break
         finally:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import logging
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -18,6 +19,7 @@ from proofgate.index.errors import IndexUnusableError
 from proofgate.index.follow import PROGRESS_SECONDS
 from proofgate.index.schema import time_text
 from proofgate.index.show import plain
+from proofgate.progress import shown
 
 if TYPE_CHECKING:
     from proofgate.index.checked_export import Checked
@@ -72,9 +74,13 @@ def run(options: argparse.Namespace) -> int:
     logs.begin("export")
     spoken = time.monotonic()
 
+    exchanges = 0
+
     def progress(written: Written) -> None:
-        nonlocal spoken
-        if time.monotonic() - spoken >= PROGRESS_SECONDS:
+        nonlocal spoken, exchanges
+        exchanges = written.exchanges
+        # A terminal has a line of its own.
+        if not sys.stderr.isatty() and time.monotonic() - spoken >= PROGRESS_SECONDS:
             spoken = time.monotonic()
             logging.getLogger("proofgate.index").info("%d exchanges written", written.exchanges)
 
@@ -85,7 +91,8 @@ def run(options: argparse.Namespace) -> int:
             _core.verifying_key(signing_key)
         asked = read_filter(options)
         by_hand.record(options, "export", {**asked.told(), "out": options.out})
-        written = export(options.index, options.ledger, asked, options.out, signing_key, progress)
+        with shown("exporting", lambda: f"{exchanges} exchanges"):
+            written = export(options.index, options.ledger, asked, options.out, signing_key, progress)
     except IndexUnusableError as error:
         return told(error)
     except OSError as error:
