@@ -20,11 +20,11 @@ def shown(action: str, so_far: Callable[[], str] = str) -> Iterator[None]:
     if not sys.stderr.isatty():
         yield
         return
-    ended, begun, width = threading.Event(), time.monotonic(), [0]
+    ended, start, width = threading.Event(), time.monotonic(), [0]
 
     def show() -> None:
         while not ended.wait(_PAUSE):
-            parts = (so_far(), f"{int(time.monotonic() - begun)} s")
+            parts = (so_far(), f"{int(time.monotonic() - start)} s")
             width[0] = rewrite_line(f"proofgate: {action}: {', '.join(filter(None, parts))}", width[0])
 
     thread = threading.Thread(target=show, name="progress", daemon=True)
