@@ -52,7 +52,7 @@ def _readers(folder: Path) -> None:
     """The views of a reader."""
     (folder / "ledger").mkdir()
     with indexed(folder / "ledger") as ledger, browser(folder / "window") as window:
-        window.see(1100, 900)
+        window.see(1100, 960)
         sign_in(window, ledger.url, f"#/exchange/{ledger.ids['second attempt']}", READERS["officer"])
         window.wait_for("Verified: the ledger's key signed")
         _write("explorer-exchange.png", window.screenshot())
@@ -78,7 +78,7 @@ def _landing(folder: Path) -> None:
         with Questions(folder / "week") as questions:
             told = overview(questions, Filter(since=END - 7 * DAY, until=END), "tenant", END)
         between.changes["/v1/overview"] = lambda _: json.dumps({**told, "index": {"behind": 0, "code": ""}}).encode()
-        window.see(1100, 1120)
+        window.see(1100, 1180)
         sign_in(window, between.url, "#/overview/range=7d", READERS["officer"])
         window.wait_for("Top rules")
         window.wait(lambda: window.run("return document.querySelectorAll('.plot canvas').length") == 4, "the charts")
