@@ -7,7 +7,7 @@ import contextlib
 import hashlib
 import io
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, TypeVar
@@ -25,6 +25,8 @@ from proofgate.reading.files import LedgerFiles, ReadingError
 from proofgate.replica import log_copy, replica
 from proofgate.replica.log_copy import CopyError, LogCopy
 from proofgate.replica.replica import Replica
+from proofgate.siem.cursor import Cursor
+from proofgate.siem.stream import Stream
 
 PLACE = f"0/{FIRST}"
 Answer = TypeVar("Answer")
@@ -378,6 +380,47 @@ def test_every_copied_log_is_looked_for_at_its_worker_again_and_again(
         of.round()
     # Eight in a round, of eleven.
     assert sorted(asked.count(f"0/{one.directory.name}") for one in logs) == [2] * 9 + [3] * 2
+
+
+def test_copies_are_read_while_their_worker_is_away_and_a_configuration_is_missing(
+    ledger: Path, root: Path
+) -> None:
+    log = Log(ledger, config="ab" * 32)
+    log.sign()
+    LogCopy(root, PLACE).bring(Worker(ledger), len(log.records))
+    worker = Worker(ledger)
+    worker.fails_at = 1
+    of = copies(root, worker)
+    taken: list[tuple[str, str]] = []
+    of.takers = [taken.extend]
+    of.offer(offered(log))
+    of.round()
+    assert [Path(folder).name for folder, _ in taken] == [FIRST]
+
+
+def test_a_sink_is_sent_what_copies_hold_and_says_how_far_it_is(log: Log, ledger: Path, root: Path) -> None:
+    sent: list[Any] = []
+
+    class Taking:
+        name = "otlp+https://siem.example.com"
+
+        def send(self, events: Sequence[Any]) -> None:
+            sent.extend(events)
+
+    state = root.parent / "state"
+    state.mkdir()
+    cursor = Cursor(state, "sink", VKEY)
+    stream = Stream(Taking(), cursor, VKEY)
+    of = copies(root, Worker(ledger), keep_days=0)
+    offers: dict[str, str] = {}
+    of.takers, of.read = [offers.update], [cursor.sent]
+    of.offer(offered(log))
+    of.round()
+    assert cursor.sent() == {}
+    stream.send(offers)
+    assert len(sent) == 39
+    assert cursor.sent() == {log.origin: len(log.records)}
+    cursor.close()
 
 
 def test_a_worker_that_has_left_the_list_is_waited_for_without_a_finding(

@@ -229,13 +229,14 @@ class Replica:
                 finally:
                     if copy.cursor.records > before:
                         log.debug("%s: %d of %d records are copied", place, copy.cursor.records, size)
-        self._configurations |= copy.configurations
-        if source is not None:
-            self._bring_configurations(source)
         if not copy.cursor.removed:
             for take in self.takers:
                 take([(str(self.ledger / place), note)])
         self._since.pop(place, None)
+        # Readers do not wait for them.
+        self._configurations |= copy.configurations
+        if source is not None:
+            self._bring_configurations(source)
 
     def _look_for_removals(self, workers: Mapping[str, str], begun: dict[str, Source]) -> None:
         """Looks whether some of the copied logs were removed at their workers, others in each round."""
@@ -244,6 +245,8 @@ class Replica:
         due = [*places[first:], *places[:first]][:_LOOKED_AT]
         for place in due:
             self._last_looked = place
+            if self._resting.get(place, 0.0) > time.monotonic():
+                continue
             try:
                 source = self._source(workers, begun, place)
                 copy = LogCopy(self._root, place, self._require_room)
@@ -253,6 +256,7 @@ class Replica:
                 self._away[place.split("/")[0]] = time.monotonic() + _AWAY_SECONDS
             except (CopyError, FileNotFoundError) as error:
                 # The auditor finds what is wrong with the worker's log.
+                self._resting[place] = time.monotonic() + _REST_SECONDS
                 log.debug("%s: %s", place, error)
 
     def _make_again(self) -> None:
