@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 from proofgate.receipts import UrlSource, fetch
 
+from e2e.auditing import signed
 from e2e.commands import proofgate
 from e2e.local_gateway import KEYS, MODEL, LocalGateway, local_gateway
-from e2e.programs import PATIENCE
+from e2e.programs import PATIENCE, wait_until
 from e2e.worker.raw_http import chat_request, request_id_of, send, status_of
 from e2e.worker.test_denials import POLICY, SECRET, VERIFY
 from e2e.worker.test_ownership import ROUTING_KEY, SIGNATURE
@@ -111,3 +112,23 @@ def test_a_running_worker_starts_and_stops_to_record_them(folder: Path) -> None:
             record = first_records(gateway, ask(gateway))["admitted"]
             seen.append(("client_address" in record, "end_user_name" in record["attribution"]))
     assert seen == [(True, True), (False, False)]
+
+
+def test_an_index_shows_who_asked(folder: Path) -> None:
+    with local_gateway(folder, settings=settings(**BOTH)) as gateway:
+        ids = ask(gateway)
+        wait_until(lambda: signed(gateway) >= len(gateway.records()), PATIENCE, "all is under a checkpoint")
+        assert gateway.worker is not None and gateway.worker.stop() == 0
+        ledger, key = gateway.ledger, gateway.verifying_key
+    index = folder / "index"
+    done = proofgate("index", "--same-volume", "--ledger", ledger, "--ledger-key", key, "--index", index)
+    assert done.returncode == 0, done.stderr
+    done = proofgate("exchanges", "--index", index, "--json")
+    rows = {row["id"]: row for row in json.loads(done.stdout)["exchanges"]}
+    told = {kind: (rows[one]["client_address"], rows[one]["end_user_name"]) for kind, one in ids.items()}
+    assert told == {
+        "admitted": ("127.0.0.1", USER),
+        "denied": ("127.0.0.1", USER),
+        "refused": ("127.0.0.1", None),
+        "unknown": ("127.0.0.1", None),
+    }

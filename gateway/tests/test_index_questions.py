@@ -18,6 +18,7 @@ HEADINGS = ["TIME", "TENANT", "MODEL", "PROVIDER", "VERDICT", "OUTCOME", "STATUS
 ATTRIBUTION = {
     "session": "5f1d",
     "end_user": "1d" * 16,
+    "end_user_name": "alice@example.com",
     "agent": "reviewer@team",
     "parent_agent": "lead@team",
     "trace_id": "7a" * 16,
@@ -37,7 +38,7 @@ def log(tmp_path: Path) -> Log:
     log.refuse(6, NOON + 50)
     log.refuse(7, NOON + 60, tenant=None, code="unauthorized", status=401)
     log.exchange(8, NOON + DAY, policy=HIT | {"would_block": True})
-    log.admit(9, NOON + DAY + 10, attribution=ATTRIBUTION)
+    log.admit(9, NOON + DAY + 10, attribution=ATTRIBUTION, client_address="2001:db8::7")
     log.sign()
     return log
 

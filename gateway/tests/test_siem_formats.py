@@ -73,6 +73,8 @@ def events(draw: st.DrawFn) -> Event:
         "status": draw(st.none() | st.integers(100, 599)),
         **{name: draw(_optional_texts) for name in ("key", "session", "end_user", "agent", "trace_id")},
         "parent_agent": draw(_optional_texts),
+        "end_user_name": draw(_optional_texts),
+        "client_address": draw(st.none() | st.ip_addresses().map(str)),
     }
     for name in ("tenant_seq", "prompt_tokens", "completion_tokens", "cost_nanodollars"):
         facts[name] = draw(_numbers)
@@ -134,6 +136,21 @@ def test_a_profile_that_an_event_uses_is_named() -> None:
     event["metadata"]["profiles"].remove("record_integrity")
     assert problems(event) == ["metadata.profiles: record_integrity is missing"]
     assert "trace" not in ocsf.of(END_ONLY)["metadata"]["profiles"]
+
+
+@pytest.mark.parametrize("address", ["192.0.2.7", "2001:db8::7"])
+def test_an_event_names_a_person_and_an_address_if_the_record_does(address: str) -> None:
+    known = {"end_user_name": "alice@example.com", "client_address": address}
+    event = replace(EVENT, facts=EVENT.facts | known)
+    told, silent = ocsf.of(event), ocsf.of(EVENT)
+    assert problems(told) == []
+    assert told["actor"]["user"] == {"uid": EVENT.facts["end_user"], "name": "alice@example.com"}
+    assert told["src_endpoint"] == {"ip": address}
+    assert (silent["src_endpoint"], silent["actor"]["user"].keys()) == ({"name": "not recorded"}, {"uid"})
+    extension, before = read_cef(cef.text(event))[1], read_cef(cef.text(EVENT))[1]
+    assert (extension["suser"], before["suser"]) == ("alice@example.com", EVENT.facts["end_user"])
+    new = {"c6a2Label": "Source IPv6 Address", "c6a2": address} if ":" in address else {"src": address}
+    assert {key: extension[key] for key in extension.keys() - before.keys()} == new
 
 
 def test_an_event_says_what_the_record_does() -> None:
@@ -242,6 +259,10 @@ def test_what_cef_escapes_is_read_back_and_no_value_becomes_a_key_or_a_line(even
             assert extension.pop(key) == as_shown(value), key
             if key in cef._LABELLED:
                 labels[f"{key}Label"] = name
+    user = facts["end_user_name"] or facts["end_user"]
+    assert extension.pop("suser", None) == (user and as_shown(user))
+    assert (extension.pop("src", None) or extension.pop("c6a2", None)) == facts["client_address"]
+    assert extension.pop("c6a2Label", "Source IPv6 Address") == "Source IPv6 Address"
     assert {key: extension.pop(key) for key in labels} == labels
     assert set(extension) <= {"start", "end", "outcome", "requestMethod", "request", "cs6", "cs6Label"}
 

@@ -16,7 +16,7 @@ from proofgate.index.schema import REFUSED, VERDICTS, time_text
 #: Kinds of records that begin an exchange.
 FIRST = ("admission", "rejection")
 #: What a client says of its session and its end user.
-ATTRIBUTED = ("session", "end_user", "agent", "parent_agent", "trace_id")
+ATTRIBUTED = ("session", "end_user", "end_user_name", "agent", "parent_agent", "trace_id")
 _ENDS = ("completion", "aborted")
 
 
@@ -57,6 +57,7 @@ def facts(records: Sequence[dict[str, Any]]) -> dict[str, Any]:
         "response_bytes": None if refused else end.get("bytes"),
         "duration_us": end.get("duration_us"),
         **{name: said.get(name) for name in ATTRIBUTED},
+        "client_address": first.get("client_address"),
     }
 
 

@@ -32,7 +32,9 @@ SELECT ts, log, seq, id, (SELECT text FROM text WHERE id = tenant) AS tenant, te
   (SELECT text FROM text WHERE id = outcome) AS outcome, prompt_tokens, completion_tokens, cost,
   response_bytes, duration, (SELECT text FROM text WHERE id = session) AS session,
   (SELECT text FROM text WHERE id = end_user) AS end_user, (SELECT text FROM text WHERE id = agent) AS agent,
-  (SELECT text FROM text WHERE id = parent_agent) AS parent_agent, trace_id
+  (SELECT text FROM text WHERE id = parent_agent) AS parent_agent, trace_id,
+  (SELECT text FROM text WHERE id = end_user_name) AS end_user_name,
+  (SELECT text FROM text WHERE id = client_address) AS client_address
 FROM exchange"""
 
 _OF_NUMBER = """
@@ -308,7 +310,7 @@ class Questions:
     def _row(self, connection: sqlite3.Connection, row: tuple[Any, ...]) -> Row:
         ts, log, seq, own_id, tenant, tenant_seq, key, model, providers, endpoint, verdict, rules = row[:12]
         size, end_log, end_seq, status, outcome, prompt, completion, cost, answer, duration = row[12:22]
-        session, end_user, agent, parent_agent, trace_id = row[22:]
+        session, end_user, agent, parent_agent, trace_id, end_user_name, client_address = row[22:]
         places = [(log, seq)]
         providers = json.loads(providers) if providers else []
         if tenant_seq is not None:
@@ -341,9 +343,11 @@ class Questions:
             "duration_us": duration,
             "session": session,
             "end_user": end_user,
+            "end_user_name": end_user_name,
             "agent": agent,
             "parent_agent": parent_agent,
             "trace_id": None if trace_id is None else trace_id.hex(),
+            "client_address": client_address,
             "records": [{"origin": origin, "index": index} for origin, index in records],
         }
         return Row(facts, (ts, log, seq), tuple(records))

@@ -17,7 +17,7 @@ from pathlib import Path
 from proofgate.index.errors import IndexUnusableError
 
 #: Another number, another index: it is made anew and never guessed.
-SCHEMA = 7
+SCHEMA = 8
 CATALOGUE = "catalogue.sqlite"
 LOCK = "lock"
 #: A commit is on the disk before the catalogue, which is written last, says that it was made.
@@ -57,7 +57,7 @@ CREATE TABLE numbered(log INTEGER, tenant INTEGER, day INTEGER, first INTEGER NO
   PRIMARY KEY(log, tenant, day)) WITHOUT ROWID;
 """
 
-#: `providers` and `rules` are lists; what `text` and `list` have is numbered there. Five of the columns are
+#: `providers` and `rules` are lists; what `text` and `list` have is numbered there. Six of the columns are
 #: what the client says of itself, `trace_id` in 16 bytes.
 DAY_TABLES = """
 CREATE TABLE meta(name TEXT PRIMARY KEY, value) WITHOUT ROWID;
@@ -70,7 +70,8 @@ CREATE TABLE exchange(
   verdict INTEGER NOT NULL, rules INTEGER, request_bytes INTEGER NOT NULL, version INTEGER NOT NULL,
   end_log INTEGER, end_seq INTEGER, status INTEGER, outcome INTEGER, prompt_tokens INTEGER,
   completion_tokens INTEGER, cost INTEGER, response_bytes INTEGER, duration INTEGER, session INTEGER,
-  end_user INTEGER, agent INTEGER, parent_agent INTEGER, trace_id BLOB,
+  end_user INTEGER, agent INTEGER, parent_agent INTEGER, trace_id BLOB, end_user_name INTEGER,
+  client_address INTEGER,
   PRIMARY KEY(ts, log, seq)) WITHOUT ROWID;
 CREATE TABLE attempt(log INTEGER, seq INTEGER, by_log INTEGER, by_seq INTEGER, number INTEGER NOT NULL,
   provider INTEGER NOT NULL, PRIMARY KEY(log, seq, by_log, by_seq)) WITHOUT ROWID;

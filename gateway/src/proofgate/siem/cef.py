@@ -19,7 +19,6 @@ _KEYS = {
     "in": "request_bytes",
     "out": "response_bytes",
     "suid": "key",
-    "suser": "end_user",
     "destinationServiceName": "providers",
 }
 #: Facts that no key is for, by the key of their value; another key has their name.
@@ -65,6 +64,15 @@ def _extension(event: Event) -> Iterator[tuple[str, Any]]:
     for key, name in _KEYS.items():
         if facts.get(name) not in (None, []):
             yield key, facts[name]
+    user = facts.get("end_user_name") or facts.get("end_user")
+    if user is not None:
+        yield "suser", user
+    address = facts.get("client_address")
+    if address is not None and ":" in address:
+        yield "c6a2Label", "Source IPv6 Address"
+        yield "c6a2", address
+    elif address is not None:
+        yield "src", address
     for key, name in _LABELLED.items():
         if facts.get(name) not in (None, []):
             yield f"{key}Label", name

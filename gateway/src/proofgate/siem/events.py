@@ -49,7 +49,7 @@ def of(batch: _core.ExchangeBatch, origin: str, fetch: Fetch) -> Iterator[Event]
 def _of_row(row: tuple[Any, ...], origin: str, texts: list[str], lists: list[list[str]]) -> Event | None:
     ts, _, _, own_id, tenant, tenant_seq, key, model, providers, endpoint, verdict, rules, size = row[:13]
     _, _, end_seq, status, outcome, prompt, completion, cost, answer, duration = row[13:23]
-    session, end_user, agent, parent_agent, trace_id = row[23:]
+    session, end_user, agent, parent_agent, trace_id, end_user_name, client_address = row[23:]
     if end_seq is None:
         return None
 
@@ -77,9 +77,11 @@ def _of_row(row: tuple[Any, ...], origin: str, texts: list[str], lists: list[lis
         "duration_us": duration,
         "session": text(session),
         "end_user": text(end_user),
+        "end_user_name": text(end_user_name),
         "agent": text(agent),
         "parent_agent": text(parent_agent),
         "trace_id": None if trace_id is None else trace_id.hex(),
+        "client_address": text(client_address),
     }
     return Event(ts, origin, end_seq, told)
 

@@ -91,7 +91,7 @@ def _without_attestation(event: Event) -> dict[str, Any]:
             "metadata": _metadata(event, facts, ["trace"] if has_trace else []),
             "actor": _actor(facts),
             "api": _api(facts, status),
-            "src_endpoint": {"name": _NOT_RECORDED},
+            "src_endpoint": _source(facts),
             "dst_endpoint": {"svc_name": provider},
             "http_request": {
                 "uid": facts["id"],
@@ -126,10 +126,15 @@ def _actor(facts: dict[str, Any]) -> dict[str, Any]:
     known = {
         "app_uid": facts.get("key"),
         "app_name": facts.get("tenant"),
-        "user": {"uid": facts.get("end_user")},
+        "user": {"uid": facts.get("end_user"), "name": facts.get("end_user_name")},
         "session": {"uid": facts.get("session")},
     }
     return known if _filled(known) else {"app_name": _NOT_RECORDED}
+
+
+def _source(facts: dict[str, Any]) -> dict[str, Any]:
+    address = facts.get("client_address")
+    return {"name": _NOT_RECORDED} if address is None else {"ip": address}
 
 
 def _api(facts: dict[str, Any], status: int) -> dict[str, Any]:

@@ -47,9 +47,11 @@ _ATTRIBUTES = {
     "proofgate.duration_us": "duration_us",
     names.CONVERSATION: "session",
     names.END_USER: "end_user",
+    names.END_USER_NAME: "end_user_name",
     names.AGENT: "agent",
     "proofgate.parent_agent": "parent_agent",
     "proofgate.client_trace_id": "trace_id",
+    names.CLIENT_ADDRESS: "client_address",
 }
 _NAME = "proofgate.exchange"
 #: How the body of a log record is written, by the format's name; another than these has attributes.

@@ -176,6 +176,10 @@ impl Joining {
             rules: names.set(rules(admission.policy.as_ref())),
             bytes: whole(admission.bytes),
             attributed,
+            client_address: admission
+                .client_address
+                .as_ref()
+                .map(|address| names.text(address)),
             attempts: Vec::new(),
             end: None,
         };
@@ -327,6 +331,10 @@ impl Joining {
             rules: names.set(rules(rejection.policy.as_ref())),
             bytes: whole(rejection.bytes),
             attributed,
+            client_address: rejection
+                .client_address
+                .as_ref()
+                .map(|address| names.text(address)),
             attempts: Vec::new(),
             end: Some(end),
         });

@@ -112,6 +112,8 @@ pub struct Exchange {
     pub bytes: i64,
     /// What its client says of its session and its end user.
     pub attributed: Attributed,
+    /// The address that its client connected from, where the record has it: a text.
+    pub client_address: Option<u32>,
     /// Attempts after the first, of those in this batch.
     pub attempts: Vec<Attempt>,
     /// How it ended, if it has in this batch.
@@ -125,6 +127,8 @@ pub struct Attributed {
     pub session: Option<u32>,
     /// The end user's pseudonym, in hex.
     pub end_user: Option<u32>,
+    /// The end user's name, where the record has it.
+    pub end_user_name: Option<u32>,
     /// The agent that asks.
     pub agent: Option<u32>,
     /// The agent that began it.
@@ -140,6 +144,7 @@ impl Attributed {
             session: text(&said.session),
             agent: text(&said.agent),
             parent_agent: text(&said.parent_agent),
+            end_user_name: text(&said.end_user_name),
             end_user: said.end_user.map(|id| names.text(&id.to_string())),
             trace_id: said.trace_id.map(|id| id.0),
         }
@@ -245,6 +250,7 @@ mod tests {
         let said = Attribution {
             session: Some("s1".into()),
             end_user: Some(EndUserId([0x1d; 16])),
+            end_user_name: Some("alice".into()),
             agent: Some("a2".into()),
             parent_agent: Some("s1".into()),
             trace_id: Some(TraceId([7; 16])),
@@ -257,6 +263,7 @@ mod tests {
         );
         assert_eq!(row.parent_agent, row.session);
         assert_eq!(text(row.end_user), "1d".repeat(16));
+        assert_eq!(text(row.end_user_name), "alice");
         assert_eq!(row.trace_id, Some([7; 16]));
         assert_eq!(
             Attributed::of(&Attribution::default(), &mut names),

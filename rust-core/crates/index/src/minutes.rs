@@ -107,6 +107,7 @@ mod tests {
             rules: outcome,
             bytes: 0,
             attributed: Attributed::default(),
+            client_address: None,
             attempts: Vec::new(),
             end,
         }

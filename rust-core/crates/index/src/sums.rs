@@ -123,6 +123,7 @@ mod tests {
             rules: None,
             bytes: 0,
             attributed: Attributed::default(),
+            client_address: None,
             attempts: Vec::new(),
             end,
         }

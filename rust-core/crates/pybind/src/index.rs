@@ -316,7 +316,7 @@ impl ExchangeBatch {
 }
 
 /// A row, in the order of the columns of the table `exchange`.
-fn cells<'b>(exchange: &'b Exchange, texts: &[i64], lists: &[i64], log: i64, version: i64) -> [Cell<'b>; 28] {
+fn cells<'b>(exchange: &'b Exchange, texts: &[i64], lists: &[i64], log: i64, version: i64) -> [Cell<'b>; 30] {
     let text = |number: u32| texts[number as usize];
     let end = exchange.end.as_ref();
     let said = &exchange.attributed;
@@ -352,6 +352,8 @@ fn cells<'b>(exchange: &'b Exchange, texts: &[i64], lists: &[i64], log: i64, ver
         said.trace_id
             .as_ref()
             .map_or(Cell::Whole(None), |id| Cell::Bytes(id)),
+        Cell::Whole(said.end_user_name.map(text)),
+        Cell::Whole(exchange.client_address.map(text)),
     ]
 }
 

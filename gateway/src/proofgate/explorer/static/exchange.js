@@ -12,6 +12,7 @@ import { moment } from "./words.js";
 
 const ATTRIBUTED = [
   ["session", "Session"],
+  ["end_user_name", "End user"],
   ["end_user", "End user's pseudonym"],
   ["agent", "Agent"],
   ["parent_agent", "Parent agent"],
@@ -101,6 +102,7 @@ function facts(records, denied) {
     row("Refused", refused(first, denied)),
     row("Rules", [...new Set([first, end].flatMap((record) => record?.policy?.rules ?? []))].join(", ")),
     ATTRIBUTED.map(([name, label]) => row(label, attributed(name, first.attribution?.[name]))),
+    row("Client's address", code(first.client_address)),
     row("Tokens", usage ? `${usage.prompt_tokens} in the prompt, ${usage.completion_tokens} in the response` : null),
     row("Cost", exactDollars(end?.cost_nanodollars)),
     row("Configuration", el("code", {}, String(first.config))),
@@ -115,11 +117,12 @@ function refused({ kind, code, status }, denied) {
   return [denied ? el("strong", { class: "denied" }, "denied by policy") : "for another reason than a rule", `: status ${status}, `, el("code", {}, String(code))];
 }
 
+const code = (value) => (typeof value === "string" ? el("code", {}, value) : null);
+
 /** What a client says of itself, with a link to all that it says so of where the index can be asked for that. */
 function attributed(name, value) {
-  if (typeof value !== "string") return null;
-  const text = el("code", {}, value);
-  if (name === "parent_agent") return text;
+  const text = code(value);
+  if (text === null || ["end_user_name", "parent_agent"].includes(name)) return text;
   return el("a", { href: name === "session" ? `#/session/${encodeURIComponent(value)}` : `#/exchanges/${query({ [name]: value })}` }, text);
 }
 
