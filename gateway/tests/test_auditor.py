@@ -283,11 +283,11 @@ def test_a_state_in_the_ledger_a_wrong_key_and_a_lost_state_are_told(
     assert "--state is inside the ledger" in capsys.readouterr().err
     assert main([*arguments, "--once"]) == 1
     assert "[auditor_state_missing]" in capsys.readouterr().err
-    (tmp_path / "signing-key").write_text("something else that is secret")
+    (tmp_path / "signing-key").write_text("something else that nobody may see")
     assert main([*arguments, "--once", "--new-aggregate"]) == 2
     told = capsys.readouterr().err
     assert "not a private note key" in told
-    assert "secret" not in told
+    assert "nobody may see" not in told
     (tmp_path / "signing-key").unlink()
     assert main([*arguments, "--once", "--new-aggregate"]) == 2
     assert "cannot be read" in capsys.readouterr().err

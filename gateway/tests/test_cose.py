@@ -23,6 +23,7 @@ from proofgate import _core
 from proofgate.cli import main
 from proofgate.cose.cbor import Tagged, encode
 from proofgate.cose.note_key import NoteKey, public_key
+from proofgate.exit_codes import ExitCode
 
 __all__ = ["recorded", "recorded_once"]
 
@@ -124,7 +125,7 @@ def test_a_foreign_key_that_could_be_taken_for_the_ledger_signs_nothing(
 
 def test_nothing_is_signed_of_a_receipt_that_does_not_verify(receipt: Path, capsys: Capture) -> None:
     other = Key("other.dev/ledger")
-    assert to_cose(receipt, AUDITOR, other.verifying) == 40
+    assert to_cose(receipt, AUDITOR, other.verifying) == ExitCode.ANOTHER_KEY
     receipt.write_text(receipt.read_text().replace("acme", "evil"))
     assert to_cose(receipt, AUDITOR) == 40
     assert "nothing was signed" in capsys.readouterr().err

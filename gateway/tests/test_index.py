@@ -254,7 +254,7 @@ def test_the_command_refuses_what_cannot_be_an_index(ledger: Path, tmp_path: Pat
     (tmp_path / "file").write_text("no directory")
     assert main([*arguments, str(tmp_path / "file")]) == 1
     assert "[index_io]" in capsys.readouterr().err
-    assert main(["exchanges", "--index", str(tmp_path / "none")]) == 1
+    assert main(["exchanges", "--index", str(tmp_path / "none")]) == 2
     assert "[index_missing]" in capsys.readouterr().err
     assert main([*arguments, str(tmp_path / "index"), "--prune-before", "2026-11-26"]) == 0
     assert told(rows(tmp_path / "index")) == EXPECTED[-1:]

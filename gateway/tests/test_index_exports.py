@@ -20,6 +20,7 @@ from written_log import records_of
 
 from proofgate import _core
 from proofgate.cli import main
+from proofgate.exit_codes import ExitCode
 
 Capture = pytest.CaptureFixture[str]
 EXPORTS = Key("proofgate.dev/ns/exports")
@@ -130,7 +131,8 @@ def test_who_made_an_export_is_shown_by_a_signature_over_the_manifest(made: Path
     assert export(made, "--signing-key", str(made / "key")) == 0
     code, told = check(made, capsys, "--signer", SIGNER)
     assert (code, "shown: proofgate.dev/ns/exports signed the manifest" in told) == (0, True)
-    assert check(made, capsys, "--signer", Key("proofgate.dev/ns/others").verifying)[0] == 40
+    another = Key("proofgate.dev/ns/others").verifying
+    assert check(made, capsys, "--signer", another)[0] == ExitCode.ANOTHER_KEY
     manifest = made / "out" / "manifest.json"
     manifest.write_text(manifest.read_text().replace('"made"', '"made" '))
     assert check(made, capsys)[0] == 0

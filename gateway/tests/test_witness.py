@@ -95,12 +95,12 @@ def test_a_witness_that_cannot_start_says_why(tmp_path: Path, capsys: Capture) -
     arguments = ["witness", "--state", str(tmp_path), "--signing-key", str(key), "--logs", str(logs)]
     assert main(arguments) == 2
     assert "key cannot be read" in capsys.readouterr().err
-    key.write_text("something that is secret")
+    key.write_text("something that nobody may see")
     logs.write_text("logs/v0")
     assert main(arguments) == 2
     told = capsys.readouterr().err
     assert "--signing-key: key text: not a private note key" in told
-    assert "secret" not in told
+    assert "nobody may see" not in told
     key.write_text(KEY)
     assert main(arguments) == 1
     assert "[witness_state_missing]" in capsys.readouterr().err
