@@ -145,7 +145,8 @@ def judged(audit: Audit, *more: str) -> str:
     """The verdict of `fsck`, as the table has it."""
     done = proofgate("fsck", audit.ledger, "--key", audit.key, *audit.keeping, *more)
     # A directory without a log is no ledger to it.
-    return {0: "—", 1: "no ledger", 10: "incomplete", 30: "diverged", 40: "invalid"}.get(done.returncode, done.stderr)
+    verdicts = {0: "—", 2: "no ledger", 10: "incomplete", 30: "diverged", 40: "invalid", 41: "another key"}
+    return verdicts.get(done.returncode, done.stderr)
 
 
 def table() -> dict[str, list[str]]:

@@ -139,7 +139,7 @@ def test_receipts_from_before_and_after_verify_under_both_keys_by_both_implement
     document = json.loads(rotated.receipts[1].read_text())
     bare = rotated.folder / "bare"
     bare.write_text(json.dumps({name: value for name, value in document.items() if name != "key_successions"}))
-    assert run("verify", bare, "--key", rotated.old).returncode == 40
+    assert run("verify", bare, "--key", rotated.old).returncode == 41
     assert run("verify", bare, "--key", rotated.new).returncode == 0
     known = rotated.folder / "known"
     known.write_text(f"{rotated.old}\n\n{rotated.statements}")

@@ -27,6 +27,10 @@ def test_the_code_decides_and_not_the_words(message: str) -> None:
     assert told is not None
     assert told.startswith("another key: the logs name proofgate.dev/a+11111111 as their key")
     assert verdict(report({"message": message}), GIVEN) is None
+    # A log that the given key signed shows that it is the right one: another was added.
+    added = report({"code": "another_key", "message": message})
+    added["incarnations"].append({"checkpoint": "verified", "key": GIVEN, "findings": []})
+    assert verdict(added, GIVEN) is None
     other = {"code": "tombstone_refused", "message": message}
     assert verdict(report({"code": "another_key", "message": message}, other), GIVEN) is None
 
