@@ -34,7 +34,7 @@ def make_run(folder: Path) -> Iterator[tuple[Program, dict[str, str]]]:
     environment.write_text(f"#!/bin/sh\necho {INSTALLED.parent}\n")
     environment.chmod(0o755)
     (folder / "examples").symlink_to(ROOT / "examples")
-    with everything(folder / RUN, *MAKE_RUN) as run:
+    with everything(folder / RUN, *MAKE_RUN, logs=folder) as run:
         ports = {"127.0.0.1:8080": "gateway", "127.0.0.1:9090": "admin", "127.0.0.1:9091": "explorer"}
         changes = {usual: str(run.running[name]) for usual, name in ports.items()}
         [_, step] = changed(tutorial.steps("1. Start a gateway", tutorial.FIRST_PROOF.read_text()), changes)

@@ -185,7 +185,8 @@ Check the whole ledger, and show the status:
   {command} fsck {inside[LEDGER]} --key {inside[VERIFYING_KEY_FILE]}
   {command} status --admin http://{running.admin}
 
-Logs are in {path / LOGS}. Ctrl-C drains and seals."""
+Logs are in {path / LOGS}.
+Ctrl-C drains and seals."""
 
 
 def _end(
