@@ -26,6 +26,8 @@ _DAY_MICROSECONDS = DAY * FIVE_MINUTES
 #: Up to how much time each step is used, in microseconds; then days.
 _STEPS = ((1, 6 * HOUR * FIVE_MINUTES), (HOUR, 8 * _DAY_MICROSECONDS))
 _DEFAULT = _DAY_MICROSECONDS
+#: What a series has for each step.
+_OF_SERIES = ("exchanges", "denied", "redacted", "cost_nanodollars")
 _COUNTED = (*VERDICTS[1:], "open", "prompt_tokens", "completion_tokens", "unpriced")
 
 
@@ -143,17 +145,22 @@ class _Sums:
         told = sorted(largest, key=lambda one: (_rank(largest[one]), one or ""), reverse=True)[:MOST_SERIES]
         found = {one: self._empty(one) for one in told}
         others = {**self._empty(None), "others": True}
-        for at, number, *figures in rows:
-            of = found.get(names[number], others)
-            for name, figure in zip(
-                ("exchanges", "denied", "redacted", "cost_nanodollars"), figures, strict=True
-            ):
-                of[name][at - self._first] += int(figure)
+        # There are thousands of rows: what is the same for all of a name is looked up once.
+        lists = {
+            number: [found.get(name, others)[figure] for figure in _OF_SERIES]
+            for number, name in names.items()
+        }
+        first = self._first
+        for at, number, exchanges, denied, redacted, cost in rows:
+            step, of = at - first, lists[number]
+            of[0][step] += exchanges
+            of[1][step] += denied
+            of[2][step] += redacted
+            of[3][step] += int(cost)
         return [*found.values(), *([others] if len(largest) > MOST_SERIES else [])]
 
     def _empty(self, name: str | None) -> dict[str, Any]:
-        figures = ("exchanges", "denied", "redacted", "cost_nanodollars")
-        return {"name": name, **{figure: [0] * self._steps for figure in figures}}
+        return {"name": name, **{figure: [0] * self._steps for figure in _OF_SERIES}}
 
     def verdicts(self) -> list[dict[str, Any]]:
         """How many exchanges each step has of each verdict that occurs."""

@@ -70,11 +70,13 @@ class Used:
 
     def add(self, other: Used) -> None:
         """Adds what other exchanges come to."""
-        newest = [ts for ts in (self.newest, other.newest) if ts is not None]
-        for name, figure in vars(other).items():
+        mine = self.__dict__
+        newest = mine["newest"]
+        for name, figure in other.__dict__.items():
             if name != "newest":
-                setattr(self, name, getattr(self, name) + figure)
-        self.newest = max(newest, default=None)
+                mine[name] += figure
+            elif figure is not None and (newest is None or figure > newest):
+                mine[name] = figure
 
 
 #: Five minutes, tenant, model and shard.
