@@ -51,8 +51,8 @@ def listed(url: str) -> list[dict[str, Any]]:
     return rows
 
 
-def has_listed(url: str, number: int) -> bool:
-    return len(listed(url)) == number
+def lists(url: str, exchanges: int) -> bool:
+    return len(listed(url)) == exchanges
 
 
 def shards(fleet: Fleet) -> list[str]:
@@ -106,7 +106,7 @@ def test_a_log_that_was_removed_by_right_at_its_worker_leaves_the_copies(fleet: 
             one.start_worker(shard=0)
             fleet.list(0, 1)
             ask_and_wait(one, 1)
-            wait_until(partial(has_listed, url, number), PATIENCE, "the new log is indexed")
+            wait_until(partial(lists, url, number), PATIENCE, "the new log is indexed")
         removed = json.loads(retention(fleet, one))
         assert removed["remove"] == 1, [log["reasons"] for log in removed["logs"]]
         wait_until(lambda: not list(copied.glob("*.seg")), PATIENCE, "the copy of the removed log goes")

@@ -79,8 +79,8 @@ def replica(
     """
     if served is None or options.replica is None:
         return None
-    # Without an index a copy is there only until all sinks have it.
-    keep_days = options.index_days if options.index is not None else 0
+    # Without an index a copy is there for sinks alone: the next log may end what began in it.
+    keep_days = options.index_days if options.index is not None else 1
     return Replica(
         options.replica,
         keys,
