@@ -215,7 +215,10 @@ def everything() -> Manifest:
                     "clientSecretRef": {"name": "acme-keys", "key": "second"},
                     "redirectUri": "https://auditor.example.com/oidc/callback",
                     **{"scope": "openid groups", "groupsClaim": "roles", "nameClaim": "email"},
-                    "groups": [{"name": "officers", "all": True}, {"name": "acme", "tenant": "acme"}],
+                    "groups": [
+                        {"name": "officers", "all": True},
+                        {"name": "acme", "tenant": "acme", "all": False},
+                    ],
                     **{"sessionSeconds": 3600, "egress": {"allow": ["192.0.2.0/24"]}},
                     "caConfigMapRef": {"name": "authorities", "key": "ca.crt"},
                 },
@@ -292,7 +295,7 @@ def largest() -> Manifest:
             "routes": [{"provider": "openai"}] * 8,
             "fallbacks": [{"provider": "openai"}] * 8,
         }
-        for number in range(64)
+        for number in range(16)
     ]
     policies = [
         {"name": f"policy-{number:02d}", "url": f"https://example.com/{'u' * 490}"} for number in range(16)
@@ -316,7 +319,7 @@ def largest() -> Manifest:
             **{"provider": "openai", "model": "m" * 96, "effectiveFrom": f"20{number:02d}-01-01"},
             **{"input": "1", "output": "1"},
         }
-        for number in range(64)
+        for number in range(16)
     ]
     rules = [
         {
@@ -396,7 +399,7 @@ def largest() -> Manifest:
                     "redirectUri": f"https://auditor.example.com/{'r' * 460}/oidc/callback",
                     "groups": [
                         {"name": f"{'g' * 253}-{number:02d}", "tenant": f"team/{'t' * 250}"}
-                        for number in range(64)
+                        for number in range(16)
                     ],
                     "egress": {"allow": [f"192.0.{number}.0/24" for number in range(32)]},
                 },
@@ -457,7 +460,7 @@ def largest() -> Manifest:
             ],
         },
         "analysis": {
-            "tenants": [f"team/tenant-{number:02d}" for number in range(64)],
-            "models": [f"model-{number:02d}" for number in range(64)],
+            "tenants": [f"team/tenant-{number:02d}" for number in range(16)],
+            "models": [f"model-{number:02d}" for number in range(16)],
         },
     }

@@ -48,7 +48,7 @@ class Oidc(proofgate_schema.oidc.Oidc):
     protects."""
     groups: Annotated[
         Listed[Annotated[ReaderGroup, Field(json_schema_extra=rules(*_GROUP_RULES))]],
-        Field(min_length=1, max_length=64),
+        Field(min_length=1, max_length=16),
         keyed_by("name"),
     ]
     """Groups whose people may read. If somebody is in several of them, the first one in this list counts."""
