@@ -154,7 +154,7 @@ def test_a_statement_of_one_signature_in_a_receipt_is_refused_by_both(rotated: R
     for missing in (6, 7):
         document["key_successions"] = ["".join(line for at, line in enumerate(lines) if at != missing)]
         forged.write_text(json.dumps(document))
-        assert run("verify", forged, "--key", rotated.old).returncode == 40
+        assert run("verify", forged, "--key", rotated.old).returncode == 41
         second = [sys.executable, "-I", "-S", str(VERIFY), str(forged), "--key", rotated.old]
         assert subprocess.run(second, capture_output=True, timeout=PATIENCE).returncode != 0
 
@@ -234,7 +234,7 @@ def test_an_index_goes_on_under_another_key_and_its_exports_verify_under_either(
     [statement] = manifest["key_successions"]
     manifest["key_successions"] = ["\n".join(statement.split("\n")[:-2]) + "\n"]
     (out / "manifest.json").write_text(json.dumps(manifest))
-    assert run("verify-export", out, "--key", rotated.new).returncode == 40
+    assert run("verify-export", out, "--key", rotated.new).returncode == 41
 
 
 def test_a_worker_with_the_old_key_does_not_start_behind_the_new_one(rotated: Rotated, tmp_path: Path) -> None:
