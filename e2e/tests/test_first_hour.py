@@ -74,7 +74,7 @@ def exploring(port: int, folder: Path) -> dict[str, str]:
     return {
         "examples/quickstart-explorer.json": shlex.quote(str(file)),
         "service/quickstart-auditor 9091": f"service/quickstart-auditor {port}:9091",
-        "proofgate keygen": f"cd {shlex.quote(str(folder))} && proofgate keygen",
+        "proofgate keys generate": f"cd {shlex.quote(str(folder))} && proofgate keys generate",
     }
 
 

@@ -182,7 +182,7 @@ See everything in the explorer. The link signs you in once, within 10 minutes:
   {command} sign-in-link{directory}      # another link
 {traffic if running.simulated else ""}
 Check the whole ledger, and show the status:
-  {command} fsck {inside[LEDGER]} --key {inside[VERIFYING_KEY_FILE]}
+  {command} ledger fsck {inside[LEDGER]} --key {inside[VERIFYING_KEY_FILE]}
   {command} status --admin http://{running.admin}
 
 Logs are in {path / LOGS}.
