@@ -18,7 +18,8 @@ Capture = pytest.CaptureFixture[str]
 PRINT_DATA = (
     *("validate", "status", "verify", "ledger fsck", "ledger replay", "ledger prune", "ledger erase"),
     *("ledger shred", "ledger retention", "policy rules", "keys show", "gateway prices", "audit run"),
-    "audit exchanges",
+    *("audit exchanges", "audit access-log", "audit verify-export", "audit end-user"),
+    *("ledger reveal", "ledger consistency", "policy test", "policy check"),
 )
 
 
@@ -69,3 +70,21 @@ def test_a_configuration_is_validated_as_yaml(config_directory: ConfigDirectory,
     assert json.loads(capsys.readouterr().out)["rules"] == []
     assert main(["keys", "show", str(config_directory.path / "signing-key"), "--output", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["keys"][0]["until"] is None
+
+
+def test_a_verdict_of_a_policy_is_data_too(config_directory: ConfigDirectory, capsys: Capture) -> None:
+    with config_directory.file.open("a") as file:
+        file.write("policy: {packs: [pii]}\n")
+    text = ["policy", "check", str(config_directory.file), "--text", "my card is 4539 5787 6362 1486"]
+    assert main([*text, "--output", "json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [(match["rule"], match["text"]) for match in found["matches"]] == [
+        ("pii-card", "4539 5787 6362 1486")
+    ]
+    samples = config_directory.path / "samples.yaml"
+    samples.write_text("- {text: nothing, expect: block}\n")
+    tested = ["policy", "test", str(config_directory.file), "--samples", str(samples), "--output", "json"]
+    assert main(tested) == 1
+    report = json.loads(capsys.readouterr().out)
+    assert (report["passed"], report["samples"]) == (False, 1)
+    assert report["failures"][0]["got"]["decision"] == "allow"

@@ -191,7 +191,10 @@ def reveal(options: argparse.Namespace) -> int:
             return fail("give --record with a proof, or --ledger with a request id", EXIT_USAGE)
     except _core.ProofgateError as error:
         return fail(f"not revealed: {error} [{error.code}]", EXIT_INVALID_EVIDENCE)
-    print(f"{options.body} is the recorded {' and '.join(bodies)}\nverified")
+    if output.is_data(options):
+        output.show(options, {"verified": True, "body": str(options.body), "recorded_as": bodies})
+    else:
+        print(f"{options.body} is the recorded {' and '.join(bodies)}\nverified")
     return EXIT_OK
 
 
@@ -205,6 +208,10 @@ def consistency(options: argparse.Namespace) -> int:
         return fail(f"{error} [{error.code}]", code)
     if options.out is not None:
         options.out.write_text("".join(f"{entry}\n" for entry in result["hashes"]))
+    if output.is_data(options):
+        output.show(options, {"verified": True, **result})
+        return EXIT_OK
+    if options.out is not None:
         print(f"wrote {options.out}")
     print(f"origin: {result['origin']}\nold: {result['old']}\nnew: {result['new']}\nverified")
     return EXIT_OK

@@ -43,6 +43,11 @@ def test(options: argparse.Namespace) -> int:
     rules = settings.policy.rules
     examples = sum(len(rule.examples.match) + len(rule.examples.no_match) for rule in rules)
     tried = f"{examples} examples of {len(rules)} rules, {len(samples)} samples"
+    if output.is_data(options):
+        counts = {"examples": examples, "rules": len(rules), "samples": len(samples)}
+        shown = [_failure_document(failure) for failure in failures]
+        output.show(options, {"passed": not failures, **counts, "failures": shown})
+        return EXIT_FAILED if failures else EXIT_OK
     if failures:
         print(output.table([("where", "text", "expected", "got", "matched"), *map(_failure_row, failures)]))
         return fail(f"{len(failures)} failed: {tried}", EXIT_FAILED)
@@ -111,6 +116,9 @@ def check(options: argparse.Namespace) -> int:
         return fail(str(error), EXIT_USAGE)
     override = tenants[options.tenant].policy if options.tenant else None
     threshold = (override and override.threshold) or settings.policy.threshold
+    if output.is_data(options):
+        output.show(options, _verdict_document(verdict, threshold, text))
+        return EXIT_OK
     bound = f" of {threshold}" if threshold else ""
     print(f"decision: {_decision(verdict)}\nscore: {verdict.score}{bound}{_flagged(verdict.flagged)}")
     print("matches:" if verdict.matches else "matches: none")
@@ -138,6 +146,9 @@ def _check_request(options: argparse.Namespace, settings: Settings) -> int:
         checked = judge_request(settings, options.tenant, options.endpoint, body)
     except _core.ConfigError as error:
         return fail(str(error), EXIT_USAGE)
+    if output.is_data(options):
+        output.show(options, checked)
+        return EXIT_OK
     rule = f" by {checked['rule']}" if checked["rule"] and not checked["by_score"] else ""
     cause = " by score" if checked["by_score"] else rule
     would = " (dry-run: would block)" if checked["would_block"] and checked["decision"] != "block" else ""
@@ -210,6 +221,27 @@ def _decision(verdict: Verdict) -> str:
     if verdict.would_block and verdict.decision != "block":
         causes.append("dry-run: would block")
     return f"{verdict.decision} ({', '.join(causes)})" if causes else verdict.decision
+
+
+def _verdict_document(verdict: Verdict, threshold: int | None, text: str) -> dict[str, Any]:
+    matches = [
+        {
+            "rule": match.rule,
+            "action": match.action,
+            "start": match.start,
+            "end": match.end,
+            "text": match.excerpt(text),
+        }
+        for match in verdict.matches
+    ]
+    names = ("decision", "rule", "by_score", "would_block", "score", "flagged")
+    decided = {name: getattr(verdict, name) for name in names}
+    return {**decided, **({"threshold": threshold} if threshold else {}), "matches": matches}
+
+
+def _failure_document(failure: Failure) -> dict[str, Any]:
+    got = _verdict_document(failure.verdict, None, failure.text)
+    return {"where": failure.where, "text": failure.text, "expected": failure.expected, "got": got}
 
 
 def _failure_row(failure: Failure) -> Sequence[str]:

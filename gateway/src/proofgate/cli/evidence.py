@@ -117,6 +117,7 @@ def reveal(command: _Describe) -> None:
         help="the body of the request or the response, byte for byte",
     )
     parser.add_argument("--key", required=True, metavar="VKEY", help="the verifying key, or a file with it")
+    output.add_argument(parser)
 
 
 def consistency(command: _Describe) -> None:
@@ -141,6 +142,7 @@ def consistency(command: _Describe) -> None:
         metavar="FILE",
         help="write the RFC 9162 consistency proof, one base64 hash on each line",
     )
+    output.add_argument(parser)
 
 
 def fsck(command: _Describe) -> None:

@@ -32,6 +32,7 @@ def test(command: _Describe) -> None:
         _SAMPLES,
     )
     parser.add_argument("--samples", type=Path, metavar="FILE", help="a YAML list of samples")
+    output.add_argument(parser)
     parser.add_argument("config", type=Path, metavar="CONFIG", help="the worker's YAML file")
 
 
@@ -74,4 +75,5 @@ def check(command: _Describe) -> None:
     parser.add_argument(
         "--tenant", metavar="NAME", help="the tenant whose policy applies (default: the gateway's policy)"
     )
+    output.add_argument(parser)
     parser.add_argument("config", type=Path, metavar="CONFIG", help="the worker's YAML file")

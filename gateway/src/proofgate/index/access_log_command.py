@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from proofgate import _core
+from proofgate import _core, output
 from proofgate.aggregate_log import AggregateLogError, StateFiles, entries
 from proofgate.another_key import is_about_key
 from proofgate.evidence import VERDICTS, read_text, read_verifying_key
@@ -56,11 +56,12 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         metavar="DIR",
         help="a directory with files that were moved away; can be repeated",
     )
+    output.add_argument(parser)
 
 
 def run(options: argparse.Namespace) -> int:
     """Reads the aggregate log whole, and then the files of each log that it tells of."""
-    key = read_verifying_key(options.key)
+    key, found = read_verifying_key(options.key), list[str]()
     held = None if options.against is None else read_text(options.against)
     try:
         told = _told(options.state, key, held)
@@ -68,23 +69,30 @@ def run(options: argparse.Namespace) -> int:
         for folder in [options.state, *options.files]:
             for begun, files in parts(folder).items():
                 logs.setdefault(begun, []).extend(files)
-        code = max([_report(begun, told.get(begun, []), logs) for begun in sorted({*told, *logs})], default=0)
+        code = max(
+            [_report(begun, told.get(begun, []), logs, found) for begun in sorted({*told, *logs})], default=0
+        )
     except (_DivergedError, AggregateLogError) as error:
         if is_about_key(str(error)):
             return fail(str(error), EXIT_USAGE)
-        print(error)
+        found.append(str(error))
         code = _DIVERGED
     except OSError as error:
         return fail(f"{error.filename} cannot be read: {error.strerror}", EXIT_USAGE)
-    print(VERDICTS[code].partition(":")[0])
+    verdict = VERDICTS[code].partition(":")[0]
+    if output.is_data(options):
+        output.show(options, {"verdict": verdict, "findings": found})
+    else:
+        print("\n".join([*found, verdict]))
     return code
 
 
-def _report(begun: int, told: list[Told], logs: dict[int, list[Part]]) -> int:
+def _report(begun: int, told: list[Told], logs: dict[int, list[Part]], found: list[str]) -> int:
+    """Compares the lines of one log, and adds what it finds to `found`. The exit code."""
     files = sorted(logs.get(begun, []), key=lambda part: part.first)
     last = told[-1].size if told else 0
     if not files:
-        print(f"log {begun}: {last} lines were reported, but all are missing")
+        found.append(f"log {begun}: {last} lines were reported, but all are missing")
         return _DIVERGED
     wanted = {one.size: one.root for one in told}
 
@@ -95,16 +103,18 @@ def _report(begun: int, told: list[Told], logs: dict[int, list[Part]]) -> int:
     try:
         _, tree = replay(files, None, compare)
     except AccessLogError as error:
-        print(f"log {begun}: {error}")
+        found.append(f"log {begun}: {error}")
         return _DIVERGED
     if tree.size < last:
-        print(f"log {begun}: {last} lines were reported, but only {tree.size} exist")
+        found.append(f"log {begun}: {last} lines were reported, but only {tree.size} exist")
         return _DIVERGED
     first = files[0].first
     uncovered = tree.size - last
-    print(f"log {begun}: lines {first} to {tree.size}, {uncovered} of them not covered by a tree head yet")
+    found.append(
+        f"log {begun}: lines {first} to {tree.size}, {uncovered} of them not covered by a tree head yet"
+    )
     if first and not any(one.size >= first for one in told):
-        print("  no report covers the lines before them")
+        found.append("  no report covers the lines before them")
         return _INCOMPLETE
     return 0
 

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from proofgate import _core
+from proofgate import _core, output
 from proofgate.exit_codes import EXIT_FAILED, EXIT_OK, EXIT_USAGE, fail
 
 #: More bytes than these are of no user that is recorded.
@@ -27,6 +27,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     parser.add_argument(
         "--shred-keys", type=Path, metavar="DIR", help="the folder of tenants' shred keys, if there is one"
     )
+    output.add_argument(parser)
 
 
 def show(options: argparse.Namespace) -> int:
@@ -41,5 +42,8 @@ def show(options: argparse.Namespace) -> int:
         return fail(f"{error} [{error.code}]", EXIT_FAILED)
     if not found:
         return fail(f"{folder} has no key of {options.tenant} [shred_key_missing]", EXIT_FAILED)
-    print("\n".join(found))
+    if output.is_data(options):
+        output.show(options, {"tenant": options.tenant, "pseudonyms": found})
+    else:
+        print("\n".join(found))
     return EXIT_OK

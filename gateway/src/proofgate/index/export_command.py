@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from proofgate import _core, logs
+from proofgate import _core, logs, output
 from proofgate.evidence import read_verifying_key
 from proofgate.exit_codes import EXIT_INCOMPLETE, EXIT_INVALID_EVIDENCE, EXIT_OK, EXIT_USAGE, fail
 from proofgate.index import by_hand
@@ -65,6 +65,7 @@ def add_verify(command: Callable[..., argparse.ArgumentParser]) -> None:
     check.add_argument(
         "--signer", metavar="VKEY", help="require a signature by this verifying key, or a file with it"
     )
+    output.add_argument(check)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -126,7 +127,12 @@ def verify(options: argparse.Namespace) -> int:
     except ExportContradictedError as error:
         return fail(f"not verified: {error}", EXIT_INVALID_EVIDENCE)
     gaps = checked.gaps() if checked.claims_whole else {}
-    print("\n".join(_told(checked, gaps)))
+    *found, verdict = _told(checked, gaps)
+    if output.is_data(options):
+        counts = {"exchanges": checked.exchanges, "records": checked.records}
+        output.show(options, {"verdict": verdict, **counts, "signer": checked.signed_by, "findings": found})
+    else:
+        print("\n".join([*found, verdict]))
     return EXIT_OK if checked.is_complete and not gaps else EXIT_INCOMPLETE
 
 

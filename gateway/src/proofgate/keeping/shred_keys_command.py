@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from proofgate import output
 from proofgate.exit_codes import EXIT_OK, EXIT_USAGE, fail
 from proofgate.keeping.shred_key_files import Folder, Secret, ShredKeysError
 
@@ -30,6 +31,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     actions = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     listed = _action(actions, "list", _list, "list the ids of all keys in a folder, newest first")
     listed.add_argument("directory", type=Path, metavar="DIR", help="the folder")
+    output.add_argument(listed)
     rotated = _action(
         actions, "rotate", _rotate, "create a new first key for each tenant; older keys stay for older salts"
     )
@@ -76,7 +78,11 @@ def _guarded(run: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Nam
 
 
 def _list(options: argparse.Namespace) -> int:
-    for tenant, keys in Folder(options.directory).ids().items():
+    listed = Folder(options.directory).ids()
+    if output.is_data(options):
+        output.show(options, {tenant: list(keys) for tenant, keys in listed.items()})
+        return EXIT_OK
+    for tenant, keys in listed.items():
         print(f"{tenant}: {' '.join(keys)}")
     return EXIT_OK
 

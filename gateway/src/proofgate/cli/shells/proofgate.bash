@@ -15,8 +15,10 @@ _proofgate() {
     "audit access-log --key") values="FILE" ;;
     "audit access-log --against") values="FILE" ;;
     "audit access-log --files") values="FILE" ;;
+    "audit access-log --output") values="table json yaml" ;;
     "audit end-user --tenant") values="FILE" ;;
     "audit end-user --shred-keys") values="FILE" ;;
+    "audit end-user --output") values="table json yaml" ;;
     "audit exchanges --index") values="FILE" ;;
     "audit exchanges --access-log") values="FILE" ;;
     "audit exchanges --tenant") values="FILE" ;;
@@ -92,6 +94,7 @@ _proofgate() {
     "audit run --output") values="table json yaml" ;;
     "audit verify-export --key") values="FILE" ;;
     "audit verify-export --signer") values="FILE" ;;
+    "audit verify-export --output") values="table json yaml" ;;
     "audit witness --logs") values="FILE" ;;
     "audit witness --signing-key") values="FILE" ;;
     "audit witness --state") values="FILE" ;;
@@ -127,6 +130,7 @@ _proofgate() {
     "ledger consistency --ledger") values="FILE" ;;
     "ledger consistency --proof") values="FILE" ;;
     "ledger consistency --out") values="FILE" ;;
+    "ledger consistency --output") values="table json yaml" ;;
     "ledger erase --ledger") values="FILE" ;;
     "ledger erase --ledger-key") values="FILE" ;;
     "ledger erase --state") values="FILE" ;;
@@ -234,6 +238,7 @@ _proofgate() {
     "ledger reveal --access-log") values="FILE" ;;
     "ledger reveal --body") values="FILE" ;;
     "ledger reveal --key") values="FILE" ;;
+    "ledger reveal --output") values="table json yaml" ;;
     "ledger shred --ledger") values="FILE" ;;
     "ledger shred --ledger-key") values="FILE" ;;
     "ledger shred --state") values="FILE" ;;
@@ -252,6 +257,7 @@ _proofgate() {
     "ledger shred --ticket") values="FILE" ;;
     "ledger shred --output") values="table json yaml" ;;
     "ledger shred-keys drop --key") values="FILE" ;;
+    "ledger shred-keys list --output") values="table json yaml" ;;
     "ledger statement --key") values="FILE" ;;
     "ledger statement --signing-key") values="FILE" ;;
     "ledger statement --out") values="FILE" ;;
@@ -261,9 +267,11 @@ _proofgate() {
     "policy check --scope") values="Instructions User Assistant ToolDescription ToolArguments ToolResult Other Answer" ;;
     "policy check --direction") values="request response" ;;
     "policy check --tenant") values="FILE" ;;
+    "policy check --output") values="table json yaml" ;;
     "policy rules --pack") values="FILE" ;;
     "policy rules --output") values="table json yaml" ;;
     "policy test --samples") values="FILE" ;;
+    "policy test --output") values="table json yaml" ;;
     "quickstart --directory") values="FILE" ;;
     "quickstart --base-url") values="FILE" ;;
     "quickstart --key-env") values="FILE" ;;
@@ -300,14 +308,14 @@ _proofgate() {
   case "$reached" in
     "") names="quickstart demo-traffic sign-in-link serve status validate receipt verify completion ledger policy keys gateway audit" options="--help --version" ;;
     "audit") names="run index exchanges export verify-export access-log end-user fetch witness" options="--help" ;;
-    "audit access-log") names="" options="-h --help --key --against --files" ;;
-    "audit end-user") names="" options="-h --help --tenant --shred-keys" ;;
+    "audit access-log") names="" options="-h --help --key --against --files --output" ;;
+    "audit end-user") names="" options="-h --help --tenant --shred-keys --output" ;;
     "audit exchanges") names="" options="-h --help --index --access-log --unrecorded --tenant --since --until --model --provider --verdict --outcome --rule --id --key --min-cost --session --end-user --agent --trace-id --newest --limit --after --output" ;;
     "audit export") names="" options="-h --help --index --ledger --access-log --unrecorded --tenant --since --until --model --provider --verdict --outcome --rule --id --key --min-cost --session --end-user --agent --trace-id --out --signing-key" ;;
     "audit fetch") names="" options="-h --help" ;;
     "audit index") names="" options="-h --help --ledger --ledger-key --keeping-key --index --same-volume --rebuild --prune-before --follow" ;;
     "audit run") names="" options="-h --help --ledger --worker --workers --worker-token --replica --state --signing-key --ledger-key --keeping-key --new-aggregate --held --witness-policy --allow-http-witnesses --witness-ca --listen --beat --second-look --stall --scrub --index --index-days --same-volume --readers --export-key --oidc --sign-in-links --mirror --mirror-patience --siem --siem-patience --once --output" ;;
-    "audit verify-export") names="" options="-h --help --key --signer" ;;
+    "audit verify-export") names="" options="-h --help --key --signer --output" ;;
     "audit witness") names="" options="-h --help --logs --signing-key --state --new-state --listen" ;;
     "completion") names="bash zsh fish" options="-h --help" ;;
     "demo-traffic") names="" options="-h --help --directory --requests --seed --real-provider" ;;
@@ -324,7 +332,7 @@ _proofgate() {
     "keys show") names="" options="-h --help --output" ;;
     "ledger") names="fsck prove reveal consistency configuration payload replay statement export-leaves hold prune erase shred shred-keys retention" options="--help" ;;
     "ledger configuration") names="" options="-h --help" ;;
-    "ledger consistency") names="" options="-h --help --key --ledger --proof --out" ;;
+    "ledger consistency") names="" options="-h --help --key --ledger --proof --out --output" ;;
     "ledger erase") names="" options="-h --help --ledger --ledger-key --state --signing-key --auditor --auditor-state --auditor-key --id --tenant --until --minimum --override-minimum --tenant-minimum --reason --author --ticket --yes --output" ;;
     "ledger export-leaves") names="" options="-h --help --out" ;;
     "ledger fsck") names="" options="-h --help --key --against --keeping-key --mirror --shred-keys --output" ;;
@@ -338,17 +346,17 @@ _proofgate() {
     "ledger prune") names="" options="-h --help --ledger --ledger-key --state --signing-key --auditor --auditor-state --auditor-key --older-than --tenant-minimum --against --reason --author --ticket --yes --output" ;;
     "ledger replay") names="" options="-h --help --key --keeping-key --shred-keys --bodies --policy --since --until --tenant --model --id --limit --examples --show-text --output --access-log --unrecorded" ;;
     "ledger retention") names="" options="-h --help --ledger --ledger-key --state --signing-key --auditor --auditor-state --auditor-key --author --auditor-patience --plan --report --dry-run --output" ;;
-    "ledger reveal") names="" options="-h --help --record --ledger --shred-keys --access-log --unrecorded --body --key" ;;
+    "ledger reveal") names="" options="-h --help --record --ledger --shred-keys --access-log --unrecorded --body --key --output" ;;
     "ledger shred") names="" options="-h --help --ledger --ledger-key --state --signing-key --auditor --auditor-state --auditor-key --tenant --key --shred-keys --secret --minimum --override-minimum --tenant-minimum --reason --author --ticket --yes --output" ;;
     "ledger shred-keys") names="list rotate drop" options="-h --help" ;;
     "ledger shred-keys drop") names="" options="-h --help --key" ;;
-    "ledger shred-keys list") names="" options="-h --help" ;;
+    "ledger shred-keys list") names="" options="-h --help --output" ;;
     "ledger shred-keys rotate") names="" options="-h --help" ;;
     "ledger statement") names="" options="-h --help --key --signing-key --out" ;;
     "policy") names="test rules check" options="--help" ;;
-    "policy check") names="" options="-h --help --text --request --endpoint --scope --direction --tenant" ;;
+    "policy check") names="" options="-h --help --text --request --endpoint --scope --direction --tenant --output" ;;
     "policy rules") names="" options="-h --help --pack --output" ;;
-    "policy test") names="" options="-h --help --samples" ;;
+    "policy test") names="" options="-h --help --samples --output" ;;
     "quickstart") names="" options="-h --help --directory --start --demo --traffic --base-url --key-env --model --name --listen --admin-listen --explorer-listen" ;;
     "receipt") names="" options="-h --help --url --api-key-file --out --timeout --format --key --signing-key" ;;
     "serve") names="" options="-h --help --config --accepted --shard" ;;
