@@ -16,6 +16,8 @@ ANOTHER_KEY = (
     "Until then, it is unknown whether anything was changed"
 )
 _INVALID = "invalid"
+#: No checkpoint has more bytes.
+_LONGEST_CHECKPOINT = 1 << 16
 
 
 def is_about_key(message: str) -> bool:
@@ -61,12 +63,17 @@ def of_ledger(ledger: Path, key: str) -> str | None:
     None where it has no checkpoint, or one that is by this key or that cannot be read.
     """
     from proofgate import _core
+    from proofgate.regular_file import read_regular
 
     found = False
     for path in ledger.glob("*/*/checkpoint"):
+        # Whoever writes the volume may have put a pipe in its place, which would be waited for.
+        checkpoint = read_regular(path, _LONGEST_CHECKPOINT)
+        if checkpoint is None:
+            return None
         try:
-            _core.verify_checkpoint(path.read_text(encoding="utf-8"), key)
-        except (_core.ProofgateError, OSError, UnicodeDecodeError) as error:
+            _core.verify_checkpoint(checkpoint.decode(), key)
+        except (_core.ProofgateError, UnicodeDecodeError) as error:
             if getattr(error, "code", None) != CODE:
                 return None
             found = True
