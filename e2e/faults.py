@@ -118,36 +118,51 @@ class Outcome:
     text: str
 
 
-@dataclass(frozen=True)
 class Commands:
-    """`proofgate` with calls that fail."""
+    """`proofgate` with calls that fail. One that does not end, or ends its process, costs no other its outcome."""
 
-    process: subprocess.Popen[bytes]
+    def __init__(self, calls: Shim) -> None:
+        self._calls = calls
+        self._process = self._start()
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            [sys.executable, "-c", _RUN],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env={**os.environ, **self._calls.environment, "PYTHONPATH": os.pathsep.join(sys.path)},
+        )
 
     def run(self, *arguments: object, seconds: float) -> Outcome:
         """Runs a command. Raises TimeoutError when it takes longer: it waits for something that never comes."""
         line = json.dumps([str(argument) for argument in arguments]) + "\n"
-        assert self.process.stdin is not None and self.process.stdout is not None
-        self.process.stdin.write(line.encode())
-        self.process.stdin.flush()
-        if not select.select([self.process.stdout], [], [], seconds)[0]:
+        if self._process.poll() is not None:
+            self._process = self._start()
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._process.stdin.write(line.encode())
+        self._process.stdin.flush()
+        if not select.select([self._process.stdout], [], [], seconds)[0]:
+            self.end()
             raise TimeoutError(f"proofgate {arguments[0]} does not end within {seconds} s")
-        answer = self.process.stdout.readline()
-        assert answer, f"proofgate {arguments[0]} ended the process: {self.process.wait()}"
+        answer = self._process.stdout.readline()
+        assert answer, f"proofgate {arguments[0]} ended the process: {self._process.wait()}"
         code, out, err = json.loads(answer)
         return Outcome(code, out, out + err)
+
+    def end(self) -> None:
+        """Ends the process."""
+        self._process.kill()
+        self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                pipe.close()
 
 
 @contextmanager
 def commands(calls: Shim) -> Iterator[Commands]:
     """A process of its own for commands: what is preloaded is there from its beginning."""
-    with subprocess.Popen(
-        [sys.executable, "-c", _RUN],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        env={**os.environ, **calls.environment, "PYTHONPATH": os.pathsep.join(sys.path)},
-    ) as process:
-        try:
-            yield Commands(process)
-        finally:
-            process.kill()
+    process = Commands(calls)
+    try:
+        yield process
+    finally:
+        process.end()
