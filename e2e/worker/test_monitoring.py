@@ -75,6 +75,8 @@ def test_every_metric_of_the_worker_that_is_asked_for_exists(folder: Path) -> No
         wait_until(
             lambda: "proofgate_analysis_windows_total 1\n" in gateway.admin_text("/metrics"), PATIENCE, "it is full"
         )
+        # What is used of limits is left out while the core is busy.
+        wait_until(lambda: "proofgate_limit_used" in gateway.admin_text("/metrics"), PATIENCE, "limits are told")
         told = exposed(gateway.admin_text("/metrics"))
     # Without an identity in a cloud there are no credentials: test_cloud_identity.py looks at their metrics.
     elsewhere = ("proofgate_operator_", "proofgate_haproxy_sidecar_", "proofgate_auditor_", "proofgate_credential_")

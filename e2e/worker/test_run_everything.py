@@ -168,13 +168,13 @@ def test_ctrl_c_seals_and_the_next_start_goes_on_with_the_same_ledger_and_audit(
         assert findings == []
 
 
-@pytest.mark.parametrize("child", ["serve", "auditor", "mock-upstream"])
+@pytest.mark.parametrize("child", ["serve", "audit", "mock-upstream"])
 def test_a_child_that_is_killed_ends_all_with_its_name(tmp_path: Path, child: str) -> None:
     with everything(tmp_path / "run", "--demo") as demo:
-        others = [demo.child(name) for name in ("serve", "auditor", "mock-upstream") if name != child]
+        others = [demo.child(name) for name in ("serve", "audit", "mock-upstream") if name != child]
         os.kill(demo.child(child), signal.SIGKILL)
         assert demo.program.process.wait(PATIENCE) == 1
-        name = {"serve": "worker", "auditor": "auditor", "mock-upstream": "provider"}[child]
+        name = {"serve": "worker", "audit": "auditor", "mock-upstream": "provider"}[child]
         assert f"the {name} was ended by SIGKILL" in demo.program.printed
         assert not any(map(is_alive, others))
         sealed = child != "serve"
@@ -183,7 +183,7 @@ def test_a_child_that_is_killed_ends_all_with_its_name(tmp_path: Path, child: st
 
 def test_children_drain_when_the_command_itself_is_killed(tmp_path: Path) -> None:
     with everything(tmp_path / "run", "--demo") as demo:
-        children = [demo.child(name) for name in ("serve", "auditor", "mock-upstream")]
+        children = [demo.child(name) for name in ("serve", "audit", "mock-upstream")]
         demo.program.process.kill()
         demo.program.process.wait(PATIENCE)
         wait_until(lambda: not any(map(is_alive, children)), PATIENCE, "the children have ended")
@@ -198,7 +198,7 @@ def test_a_provider_of_ones_own_gets_its_key_from_a_file_and_no_child_from_the_e
         assert 'baseURL: "https://api.openai.com/v1"' in (folder / "gateway.yaml").read_text()
         assert (folder / "provider-key").read_text() == f"{PROVIDER_KEY}\n"
         places = [own.told, *((folder / "logs" / f"{name}.log").read_text() for name in ("worker", "auditor"))]
-        for child in ("serve", "auditor"):
+        for child in ("serve", "audit"):
             process = Path(f"/proc/{own.child(child)}")
             places += [(process / name).read_text() for name in ("cmdline", "environ")]
         assert all(PROVIDER_KEY not in place for place in places)

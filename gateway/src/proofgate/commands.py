@@ -19,7 +19,7 @@ from proofgate.exit_codes import (
     EXIT_USAGE,
     fail,
 )
-from proofgate.terminal import show_bytes
+from proofgate.terminal import show_bytes, show_verdict
 
 
 def serve(options: argparse.Namespace) -> int:
@@ -171,7 +171,8 @@ def verify(options: argparse.Namespace) -> int:
     if output.is_data(options):
         output.show(options, {"verified": True, **result})
     else:
-        print(f"origin: {result['origin']}\nindex: {result['index']}\nsize: {result['size']}\nverified")
+        facts = f"origin: {result['origin']}\nindex: {result['index']}\nsize: {result['size']}"
+        show_verdict(f"{facts}\nverified", EXIT_OK)
     return EXIT_OK
 
 
@@ -194,7 +195,7 @@ def reveal(options: argparse.Namespace) -> int:
     if output.is_data(options):
         output.show(options, {"verified": True, "body": str(options.body), "recorded_as": bodies})
     else:
-        print(f"{options.body} is the recorded {' and '.join(bodies)}\nverified")
+        show_verdict(f"{options.body} is the recorded {' and '.join(bodies)}\nverified", EXIT_OK)
     return EXIT_OK
 
 
@@ -213,7 +214,8 @@ def consistency(options: argparse.Namespace) -> int:
         return EXIT_OK
     if options.out is not None:
         print(f"wrote {options.out}")
-    print(f"origin: {result['origin']}\nold: {result['old']}\nnew: {result['new']}\nverified")
+    facts = f"origin: {result['origin']}\nold: {result['old']}\nnew: {result['new']}"
+    show_verdict(f"{facts}\nverified", EXIT_OK)
     return EXIT_OK
 
 
@@ -248,7 +250,7 @@ def fsck(options: argparse.Namespace) -> int:
     if output.is_data(options):
         output.show(options, report)
     else:
-        print(evidence.render_report(exit_class, report, options.key))
+        show_verdict(evidence.render_report(exit_class, report, options.key), exit_class)
     return exit_class
 
 

@@ -6,6 +6,7 @@ import sys
 from enum import IntEnum
 
 from proofgate.another_key import explained, is_about_key
+from proofgate.terminal import Colour, show
 
 
 class ExitCode(IntEnum):
@@ -43,7 +44,10 @@ def fail(message: str, code: int) -> int:
 
     Where the given key made no signature, evidence is neither valid nor invalid: the code is ANOTHER_KEY.
     """
-    print(f"proofgate: {explained(message)}", file=sys.stderr)
+    first, newline, rest = explained(message).partition("\n")
+    show(f"proofgate: {first}", Colour.BAD, stream=sys.stderr)
+    if newline:
+        print(rest, file=sys.stderr)
     if is_about_key(message) and code in (ExitCode.USAGE, ExitCode.INVALID):
         return ExitCode.ANOTHER_KEY
     return code

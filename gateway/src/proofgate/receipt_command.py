@@ -14,6 +14,7 @@ from proofgate.evidence import EvidenceError, read_verifying_key
 from proofgate.exit_codes import EXIT_INVALID_EVIDENCE, EXIT_OK, EXIT_USAGE, fail
 from proofgate.receipts import ContradictedError, Receipt, UrlSource, Verified, fetch
 from proofgate.receipts.bundle import verify
+from proofgate.terminal import show_verdict
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
@@ -120,7 +121,7 @@ def run_verify(options: argparse.Namespace) -> int:
     if output.is_data(options):
         output.show(options, _document(verified, lines))
     else:
-        print("\n".join(lines))
+        show_verdict("\n".join(lines), EXIT_OK)
     return EXIT_OK
 
 

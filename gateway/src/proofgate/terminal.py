@@ -2,13 +2,25 @@
 character in it could rewrite the screen, set the title or answer in the user's name.
 
 `guard` makes it for every command at once; bytes that go to standard output as they are have `show_bytes`.
+Verdicts and errors are in colour on a terminal, unless NO_COLOR is set (no-color.org) or TERM is dumb.
 """
 
 from __future__ import annotations
 
 import io
+import os
 import sys
+from enum import Enum
 from typing import Any, TextIO
+
+
+class Colour(Enum):
+    """Colours by what they mean; the values are those of ECMA-48, select graphic rendition."""
+
+    GOOD = "1;32"
+    DOUBTFUL = "1;33"
+    BAD = "1;31"
+
 
 _KEPT = {"\n", "\t"}
 
@@ -33,6 +45,10 @@ class _Guarded(io.TextIOBase):
     def write(self, text: str) -> int:
         self._stream.write(visible(text))
         return len(text)
+
+    def write_in(self, colour: Colour, text: str) -> None:
+        """Writes a text in a colour. Nothing in the text ends it."""
+        self._stream.write(f"\x1b[{colour.value}m{visible(text)}\x1b[0m")
 
     def writable(self) -> bool:
         return True
@@ -65,6 +81,24 @@ def rewrite_line(text: str, width: int) -> int:
     stream.write(f"\r{line.ljust(width)}")
     stream.flush()
     return len(line)
+
+
+def show(text: str, colour: Colour, *, before: str = "", stream: TextIO | None = None) -> None:
+    """Prints a line: `before` as it is, and the text in a colour where a terminal has colours."""
+    out = sys.stdout if stream is None else stream
+    if isinstance(out, _Guarded) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb":
+        out.write(before)
+        out.write_in(colour, text)
+        out.write("\n")
+    else:
+        print(f"{before}{text}", file=out)
+
+
+def show_verdict(text: str, code: int) -> None:
+    """Prints the lines of a report, and its last one, the verdict, in the colour of its exit code."""
+    lines, newline, verdict = text.rpartition("\n")
+    colour = {0: Colour.GOOD, 10: Colour.DOUBTFUL}.get(code, Colour.BAD)
+    show(verdict, colour, before=f"{lines}{newline}")
 
 
 def show_bytes(content: bytes, *, raw: bool = False) -> None:

@@ -16,6 +16,7 @@ from proofgate.another_key import is_about_key
 from proofgate.evidence import VERDICTS, read_text, read_verifying_key
 from proofgate.exit_codes import EXIT_USAGE, ExitCode, fail
 from proofgate.index.access_log import AccessLogError, Part, parts, replay
+from proofgate.terminal import show_verdict
 
 _INCOMPLETE, _DIVERGED = ExitCode.INCOMPLETE, ExitCode.DIVERGED
 
@@ -83,7 +84,7 @@ def run(options: argparse.Namespace) -> int:
     if output.is_data(options):
         output.show(options, {"verdict": verdict, "findings": found})
     else:
-        print("\n".join([*found, verdict]))
+        show_verdict("\n".join([*found, verdict]), code)
     return code
 
 

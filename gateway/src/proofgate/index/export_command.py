@@ -20,6 +20,7 @@ from proofgate.index.follow import PROGRESS_SECONDS
 from proofgate.index.schema import time_text
 from proofgate.index.show import plain
 from proofgate.progress import shown
+from proofgate.terminal import show_verdict
 
 if TYPE_CHECKING:
     from proofgate.index.checked_export import Checked
@@ -127,13 +128,14 @@ def verify(options: argparse.Namespace) -> int:
     except ExportContradictedError as error:
         return fail(f"not verified: {error}", EXIT_INVALID_EVIDENCE)
     gaps = checked.gaps() if checked.claims_whole else {}
+    code = EXIT_OK if checked.is_complete and not gaps else EXIT_INCOMPLETE
     *found, verdict = _told(checked, gaps)
     if output.is_data(options):
         counts = {"exchanges": checked.exchanges, "records": checked.records}
         output.show(options, {"verdict": verdict, **counts, "signer": checked.signed_by, "findings": found})
     else:
-        print("\n".join([*found, verdict]))
-    return EXIT_OK if checked.is_complete and not gaps else EXIT_INCOMPLETE
+        show_verdict("\n".join([*found, verdict]), code)
+    return code
 
 
 def _told(checked: Checked, gaps: dict[tuple[str, str], list[int]]) -> list[str]:
