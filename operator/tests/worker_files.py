@@ -21,6 +21,7 @@ from tests.retention import KEY as RETENTION_KEY
 Manifest = dict[str, Any]
 SIGNING_KEY = SigningKey("proofgate.dev/team/demo", bytes(range(32)))
 AUDITOR_KEY = SigningKey("audit.example.com/demo", bytes(range(1, 33)))
+EXPORT_KEY = SigningKey("exports.example.com/demo", bytes(range(2, 34)))
 
 
 def configuration(gateway: Gateway, secrets: dict[str, Manifest | None] | None = None) -> Configuration:
@@ -46,6 +47,7 @@ def load_worker_config(folder: Path, more: dict[str, Manifest] | None = None, **
     auditor = {
         "auditor-key": secret("auditor-key", key=AUDITOR_KEY.signing_text),
         "readers": secret("readers", **{"readers.json": "{}"}),
+        "export-key": secret("export-key", key=EXPORT_KEY.signing_text),
         "retention-key": secret("retention-key", key=RETENTION_KEY.signing_text),
     } | certificates
     found = configuration(gateway, {**user_secrets(), **auditor, **(more or {})})
