@@ -81,9 +81,12 @@ def follow(
 
 
 def changed(steps: list[Step], changes: Mapping[str, str]) -> list[Step]:
-    """The steps with other texts in their commands, such as ports."""
+    """The steps with other texts, such as ports, in their commands and in what they print."""
     for old, new in changes.items():
-        steps = [replace(step, command=step.command.replace(old, new)) for step in steps]
+        steps = [
+            replace(step, command=step.command.replace(old, new), shown=[line.replace(old, new) for line in step.shown])
+            for step in steps
+        ]
     return steps
 
 

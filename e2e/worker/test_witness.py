@@ -51,6 +51,7 @@ def audit_of(ledger: tuple[Path, str], folder: Path) -> tuple[Audit, str]:
     folder.mkdir(exist_ok=True)
     shutil.copytree(ledger[0], folder / "ledger")
     secret, public = _core.generate_key(AUDITOR)
+    (folder / "auditor-key").touch(0o600)
     (folder / "auditor-key").write_text(secret)
     return Audit(folder, ledger[1]), public
 

@@ -73,6 +73,7 @@ def load_worker_config(folder: Path, more: dict[str, Manifest] | None = None, **
             (mounted / path).parent.mkdir(parents=True, exist_ok=True)
             assert not (mounted / path).exists(), f"{path} is mounted twice"
             (mounted / path).write_bytes(content)
+            (mounted / path).chmod(volume["projected"]["defaultMode"])
     shown = folder / "internal-tls"
     shown.mkdir()
     for mount in (volume for volume in pod["volumes"] if volume["name"] == "internal-tls"):
