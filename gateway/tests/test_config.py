@@ -38,6 +38,7 @@ def test_the_core_gets_everything_inline_in_snake_case_and_milliseconds(
     digest = core.pop("config_digest")
     assert digest == config.digest()
     assert core == {
+        "personal_data": {"client_address": False, "end_user": False},
         "ledger": {
             "name": "proofgate.dev/ns/demo",
             "directory": str(config_directory.ledger),
