@@ -12,6 +12,7 @@ mod worker;
 pub use proofgate_base::Error;
 pub use proofgate_base::descriptors::DescriptorShares;
 pub use proofgate_base::panics::tell_places_alone;
+pub use proofgate_base::rejection::Rejection;
 pub use proofgate_config::{Config, read_fields as config_fields};
 pub use proofgate_external_policies::{Failure, PolicyItem, PolicyQueue, Replacement, Verdict};
 pub use proofgate_observe::evidence;

@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use proofgate_base::rejection::Rejection;
+use proofgate_dataplane::Rejection;
 use proofgate_inspect::{Outcome, explain_request};
 use proofgate_json::Workspace;
 use proofgate_policy::{
