@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 #: Seconds to wait for what nearly always takes far less than a tenth of that; whoever waits in vain has failed.
-PATIENCE = 120
+PATIENCE = 300
 PROOFGATE = (sys.executable, "-m", "proofgate")
 T = TypeVar("T")
 
