@@ -200,7 +200,7 @@ def check_export(path: Path, options: argparse.Namespace) -> list[str]:  # docs/
     heads = {head[0]: head for head in (head_of(log["checkpoint"], line) for log in manifest["logs"])}
     entries = [json.loads(text) for text in files["exchanges.jsonl"].splitlines()]
     numbers: dict[tuple[str, str], set[int]] = defaultdict(set)
-    open_ones = 0
+    begins, open_ones = set(), 0
     for entry in entries:
         told = [json.loads(record["record"]) for record in entry["records"]]
         for one, record in zip(told, entry["records"], strict=True):
@@ -208,8 +208,16 @@ def check_export(path: Path, options: argparse.Namespace) -> list[str]:  # docs/
             require_in(record["record"].encode(), record["index"], record["path"], *heads[record["origin"]][1:])
             require(one["seq"] == record["index"], "a record names another index in the log")
             require(one["id"] == entry["id"], f"a record of {one['id']} is among those of {entry['id']}")
-        ends = {one["kind"] for one in told} & {"completion", "aborted", "rejection"}
-        open_ones += not ends and not entry.get("neighbour")
+        places = [(record["origin"], record["index"]) for record in entry["records"]]
+        require(places == sorted(set(places)), f"{entry['id']} has a record twice, or records in another order")
+        first = told[0]["kind"] if told else ""
+        require(first in ("admission", "rejection"), f"{entry['id']} lacks the record that began it")
+        require(places[0] not in begins, f"{entry['id']} appears twice")
+        begins.add(places[0])
+        ends = [one for one in told if one["kind"] in ("completion", "aborted", "rejection")]
+        attempts = 1 + sum(one["kind"] == "attempt" for one in told)
+        whole = ends and (ends[0]["kind"] != "completion" or ends[0].get("attempts", 1) == attempts)
+        open_ones += not whole and not entry.get("neighbour")
         if told[0].get("tenant_seq"):
             of = numbers[told[0]["tenant"], entry["records"][0]["origin"]]
             require(told[0]["tenant_seq"] not in of, f"{entry['id']} appears twice")
@@ -231,7 +239,7 @@ def check_export(path: Path, options: argparse.Namespace) -> list[str]:  # docs/
     else:
         proved += ["not shown: that no exchange is missing; only an export of one tenant shows that"]
     proved += [] if options.signer else ["not shown: who made the export; give --signer"]
-    return proved + ([f"not shown: how {open_ones} exchanges ended"] if open_ones else [])
+    return proved + ([f"not shown: an attempt, or the end, of {open_ones} exchanges"] if open_ones else [])
 
 
 def main() -> None:

@@ -6,6 +6,8 @@ from __future__ import annotations
 import hashlib
 import json
 import sqlite3
+import subprocess
+import sys
 import tarfile
 from collections.abc import Callable
 from contextlib import closing
@@ -13,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import PATIENCE_SECONDS
 from failures import failure
 from index_ledger import DAY, FIRST, NAME, NOON, SECOND, Log, bring_up, own_id
 from signing import VKEY, Key
@@ -25,6 +28,7 @@ from proofgate.exit_codes import ExitCode
 Capture = pytest.CaptureFixture[str]
 EXPORTS = Key("proofgate.dev/ns/exports")
 SIGNER = EXPORTS.verifying
+VERIFY = Path(__file__).parents[2] / "examples" / "verify" / "verify.py"
 
 
 @pytest.fixture
@@ -183,6 +187,14 @@ def renamed(lines: Lines) -> None:
     lines[0]["id"] = lines[1]["id"]
 
 
+def repeated_record(lines: Lines) -> None:
+    lines[0]["records"].append(lines[0]["records"][-1])
+
+
+def repeated_refusal(lines: Lines) -> None:
+    lines.append(next(line for line in lines if "rejection" in line["records"][0]["record"]))
+
+
 def foreign(lines: Lines) -> None:
     lines[0]["records"] = lines[0]["records"][1:]
 
@@ -224,7 +236,8 @@ def rewrite(folder: Path, change: Callable[[Lines], object]) -> None:
 
 
 @pytest.mark.parametrize(
-    "change", [changed, elsewhere, unsigned, twice, mixed, renamed, foreign, hidden, empty, formless]
+    "change",
+    [changed, elsewhere, unsigned, twice, repeated_record, mixed, renamed, foreign, hidden, empty, formless],
 )
 def test_what_was_changed_does_not_verify_though_all_digests_fit(
     made: Path, capsys: Capture, change: Callable[[Lines], None]
@@ -233,6 +246,65 @@ def test_what_was_changed_does_not_verify_though_all_digests_fit(
     rewrite(made / "out", change)
     code, told = check(made, capsys)
     assert (code, told.startswith("proofgate: not verified: ")) == (40, True), told
+
+
+def second_verifier(made: Path) -> subprocess.CompletedProcess[str]:
+    """What the verifier in one file finds in the same export."""
+    archive = made / "again.tar.gz"
+    with tarfile.open(archive, "w:gz") as tar:
+        for name in ("manifest.json", "exchanges.jsonl", "exchanges.csv"):
+            tar.add(made / "out" / name, name)
+    command = [sys.executable, "-I", "-S", str(VERIFY), str(archive), "--key", VKEY]
+    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_SECONDS)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [changed, elsewhere, unsigned, twice, repeated_record, repeated_refusal, mixed, renamed, foreign, empty],
+)
+def test_what_was_changed_is_not_verified_by_the_second_verifier_either(
+    made: Path, change: Callable[[Lines], None]
+) -> None:
+    assert export(made) == 0
+    done = second_verifier(made)
+    assert done.stdout.startswith("verified"), done.stderr
+    rewrite(made / "out", change)
+    done = second_verifier(made)
+    assert (done.returncode, done.stdout) == (1, ""), done.stdout
+    assert done.stderr.startswith("NOT VERIFIED: "), done.stderr
+
+
+def test_an_attempt_that_was_left_out_is_missed_though_another_one_is_there_twice(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    log = Log(tmp_path / "ledger")
+    moved = log.admit(1, NOON)
+    for attempt, provider in ((2, "azure"), (3, "elsewhere")):
+        log.add("attempt", NOON, id=own_id(1, NOON), admission=moved, attempt=attempt, provider=provider)
+    log.complete(1, moved, NOON, attempts=3)
+    log.sign()
+    bring_up(tmp_path / "index", tmp_path / "ledger", 100)
+    assert export(tmp_path, "--tenant", "acme") == 0
+    assert check(tmp_path, capsys)[0] == 0
+
+    def hide(lines: Lines) -> None:
+        records = lines[0]["records"]
+        records[2] = records[1]
+
+    rewrite(tmp_path / "out", hide)
+    table = tmp_path / "out" / "exchanges.csv"
+    table.write_bytes(table.read_bytes().replace(b" elsewhere", b""))
+    rewrite(tmp_path / "out", lambda _: None)
+    code, told = check(tmp_path, capsys)
+    assert (code, "twice" in told) == (40, True), told
+    assert "has a record twice" in second_verifier(tmp_path).stderr
+
+    def leave_out(lines: Lines) -> None:
+        del lines[0]["records"][2]
+
+    rewrite(tmp_path / "out", leave_out)
+    assert check(tmp_path, capsys)[0] == 10
+    assert "not shown: an attempt, or the end, of 1 exchanges" in second_verifier(tmp_path).stdout
 
 
 def without_the_third(lines: Lines) -> None:

@@ -12,7 +12,7 @@ import zlib
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import islice
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import IO, Any, TypeGuard
 
@@ -296,6 +296,10 @@ def _exchange(line: dict[str, Any], asked: Filter, checked: Checked) -> dict[str
             f"the records of {line.get('id')!r} do not form one exchange: {error}"
         ) from None
     origin, number = records[0]["origin"], told["tenant_seq"]
+    # A record that is there twice could stand in for another attempt.
+    places = [(record["origin"], record["index"]) for record in records]
+    if any(after <= before for before, after in pairwise(places)):
+        raise ExportContradictedError(f"{line.get('id')!r} has a record twice, or records in another order")
     for record, content in zip(records, parsed, strict=True):
         if content["id"] != line.get("id"):
             raise ExportContradictedError(f"{line.get('id')!r} has a record of {content['id']!r}")
@@ -313,7 +317,7 @@ def _exchange(line: dict[str, Any], asked: Filter, checked: Checked) -> dict[str
     neighbour = bool(line.get("neighbour"))
     if matches(asked, told, begun) == neighbour or (neighbour and told["tenant"] != asked.tenant):
         raise ExportContradictedError(f"{line['id']!r} does not match the filter")
-    place = (origin, records[0]["index"])
+    [place, *_] = places
     if not neighbour:
         checked.counts.add(parsed, told)
     numbers = checked.numbers[told["tenant"], origin] if number is not None else None
