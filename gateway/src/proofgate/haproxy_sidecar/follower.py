@@ -45,6 +45,11 @@ class Standing:
         """
         return self.held is not None and self.reachable
 
+    @property
+    def up_to_date(self) -> bool:
+        """Whether HAProxy has all of the newest file: nothing of it is refused."""
+        return self.in_sync and self.trouble is None
+
 
 class Follower:
     """Brings HAProxy in step with every target, again and again."""

@@ -22,6 +22,9 @@ def _lines(standings: tuple[Standing, ...]) -> Iterator[str]:
     yield from _family("in_sync", "gauge", "1 if HAProxy has the content of the last valid file, else 0")
     for found in standings:
         yield f'{_PREFIX}_in_sync{{target="{found.target.name}"}} {int(found.in_sync)}'
+    yield from _family("up_to_date", "gauge", "1 if HAProxy has all of the newest file, else 0")
+    for found in standings:
+        yield f'{_PREFIX}_up_to_date{{target="{found.target.name}"}} {int(found.up_to_date)}'
     yield from _family("updates_total", "counter", "Changes that HAProxy applied")
     for found in standings:
         yield f'{_PREFIX}_updates_total{{target="{found.target.name}"}} {found.updates}'
