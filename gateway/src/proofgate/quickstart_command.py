@@ -28,7 +28,9 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         "The folder contains a commented configuration, a ledger, its signing key, a tenant's "
         "API key, and the provider's API key, which is read from the environment. Prints the "
         "commands that start the worker, send a request, and verify its records. With --start it "
-        "runs the worker, and an auditor with the explorer, until Ctrl-C.",
+        "runs the worker, and an auditor with the explorer, until Ctrl-C. Then each process logs to "
+        "logs/NAME.log in the folder. When a log has more than 8 MiB, it becomes NAME.log.1, in place of the "
+        "former one.",
     )
     parser.add_argument(
         "--directory",

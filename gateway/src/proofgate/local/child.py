@@ -14,6 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from proofgate.local.log_file import Reader, open_log
+
 _PR_SET_PDEATHSIG = 1
 _LINES_KEPT = 12
 _WARNING = re.compile(r"\S+ (WARNING|ERROR|CRITICAL) ")
@@ -28,10 +30,9 @@ class Child:
     process: subprocess.Popen[bytes]
     log: Path
     ready_line: re.Pattern[str]
+    _reader: Reader
     #: What it printed when it was ready.
     ready: re.Match[str] | None = None
-    _read: int = 0
-    _rest: bytes = b""
     _newest: deque[str] = field(default_factory=lambda: deque(maxlen=_LINES_KEPT))
 
     @classmethod
@@ -40,12 +41,11 @@ class Child:
     ) -> Child:
         """Starts `proofgate ARGUMENTS`, which is ready when it prints `ready_line`. Raises OSError."""
         log = logs / f"{name}.log"
-        descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-        with os.fdopen(descriptor, "ab") as output:
-            before = output.tell()
+        with os.fdopen(open_log(log), "ab") as output:
+            reader = Reader(log)
             process = subprocess.Popen(  # noqa: S603 - this package, with arguments of its own
                 # The present folder may have modules of the same names as the library's.
-                [sys.executable, "-P", "-m", "proofgate", *arguments],
+                [sys.executable, "-P", "-m", "proofgate.local.logged", str(log), *arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
@@ -55,22 +55,21 @@ class Child:
                 # There are no threads here that could hold a lock.
                 preexec_fn=_end_with(os.getpid()),
             )
-        return cls(name, process, log, re.compile(ready_line), _read=before)
+        return cls(name, process, log, re.compile(ready_line), reader)
 
     def new_warnings(self) -> list[str]:
         """Reads what it has printed since the last call; the lines that somebody should see."""
-        with self.log.open("rb") as file:
-            file.seek(self._read)
-            content = file.read()
-        self._read += len(content)
-        *lines, self._rest = (self._rest + content).split(b"\n")
         found = []
-        for line in (one.decode(errors="replace") for one in lines):
+        for line in self._reader.lines():
             self._newest.append(line)
             self.ready = self.ready or self.ready_line.match(line)
             if _is_warning(line):
                 found.append(line)
         return found
+
+    def close(self) -> None:
+        """Closes its log, of which nothing more is read."""
+        self._reader.close()
 
     def last_message(self) -> str:
         """Why it ended, as far as its last lines say it."""

@@ -21,6 +21,7 @@ from proofgate.local.folder import (
     require_free,
     setting_of,
 )
+from proofgate.local.log_file import BYTES_MAXIMUM, MIB
 from proofgate.local.supervisor import ChildEndedError, StoppedError, Supervisor, warn
 from proofgate.quickstart import (
     CONFIGURATION,
@@ -185,7 +186,7 @@ Check the whole ledger, and show the status:
   {command} ledger fsck {inside[LEDGER]} --key {inside[VERIFYING_KEY_FILE]}
   {command} status --admin http://{running.admin}
 
-Logs are in {path / LOGS}.
+Logs are in {path / LOGS}: two files of about {BYTES_MAXIMUM // MIB} MiB for each process at most.
 Ctrl-C drains and seals."""
 
 

@@ -92,12 +92,12 @@ class Supervisor:
             self._show(child)
             if ended and child in self._passing:
                 self._passing.remove(child)
-                self._children.remove(child)
+                self._forget(child)
                 self.passed(child)
             elif ended:
-                self._children.remove(child)
+                self._forget(child)
                 raise ChildEndedError(
-                    f"the {child.name} {child.how_it_ended}; all of its log is in {child.log}"
+                    f"the {child.name} {child.how_it_ended}; its log is in {child.log}"
                     f"\n{child.last_message()}"
                 )
 
@@ -122,7 +122,7 @@ class Supervisor:
                 seen = self._signals
                 child.process.send_signal(signal.SIGKILL if seen >= _IMPATIENT else signal.SIGTERM)
         self._show(child)
-        self._children.remove(child)
+        self._forget(child)
         return child.process.returncode
 
     def end_all(self) -> None:
@@ -134,6 +134,10 @@ class Supervisor:
         """Closes what it has open."""
         os.close(self._read_end)
         os.close(self._write_end)
+
+    def _forget(self, child: Child) -> None:
+        self._children.remove(child)
+        child.close()
 
     def _show(self, child: Child) -> None:
         for line in child.new_warnings():

@@ -1,0 +1,119 @@
+"""The log of a child of `quickstart --start`: a file of bounded size, which the child itself begins anew.
+
+The child rotates and not its parent, because only the process whose output it is can move it without a gap:
+`dup2` replaces a descriptor atomically, so each write is in one of the files. A pipe to the parent would
+break when the parent is killed, while the worker drains.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+MIB = 1024 * 1024
+#: A log of more bytes becomes the former one, in place of the one before: two files for each process.
+BYTES_MAXIMUM = 8 * MIB
+_CHECK_SECONDS = 1.0
+#: Standard output and standard error, which are both the log.
+_STREAMS = (1, 2)
+
+
+def former(log: Path) -> Path:
+    """Where the former file of a log is."""
+    return log.with_name(f"{log.name}.1")
+
+
+def open_log(log: Path) -> int:
+    """The descriptor with which lines are added to a log. Raises OSError."""
+    return os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+
+
+def rotate_if_full(log: Path, maximum: int = BYTES_MAXIMUM, streams: Iterable[int] = _STREAMS) -> None:
+    """Moves a log of more than `maximum` bytes, and directs the streams of this process to a new one.
+
+    Raises OSError; the streams then write to the file to which they wrote before.
+    """
+    if log.stat().st_size <= maximum:
+        return
+    fresh = log.with_name(f".{log.name}")
+    descriptor = open_log(fresh)
+    try:
+        log.replace(former(log))
+        fresh.replace(log)
+        for stream in streams:
+            os.dup2(descriptor, stream)
+    finally:
+        os.close(descriptor)
+
+
+def keep_bounded(log: Path) -> None:
+    """Rotates the log of this process whenever it is full, until the process ends."""
+
+    def check() -> None:
+        # A full volume must not end the process; there is another check in a second.
+        with suppress(OSError):
+            rotate_if_full(log)
+
+    def watch() -> None:
+        while True:
+            time.sleep(_CHECK_SECONDS)
+            check()
+
+    check()
+    threading.Thread(target=watch, name="log-file", daemon=True).start()
+
+
+class Reader:
+    """The new lines of a log that another process writes and rotates."""
+
+    def __init__(self, log: Path) -> None:
+        """Begins at the present end of the log. Raises OSError."""
+        self._log = log
+        self._files = [_Open(log, at_end=True)]
+
+    def lines(self) -> Iterator[str]:
+        """The whole lines since the last call. Raises OSError."""
+        *older, newest = self._files
+        for file in (*older, newest):
+            yield from file.lines()
+        if not newest.is_at(self._log):
+            for file in older:
+                file.close()
+            # A write that began before the rotation may still end in the former file: it is read once more.
+            following = _Open(self._log)
+            self._files = [newest, following]
+            yield from newest.lines()
+            yield from following.lines()
+
+    def close(self) -> None:
+        """Closes what it has open."""
+        for file in self._files:
+            file.close()
+
+
+class _Open:
+    """One file of a log, and how far it is read."""
+
+    def __init__(self, path: Path, *, at_end: bool = False) -> None:
+        self._file = path.open("rb")
+        if at_end:
+            self._file.seek(0, os.SEEK_END)
+        self._rest = b""
+
+    def lines(self) -> Iterator[str]:
+        *lines, self._rest = (self._rest + self._file.read()).split(b"\n")
+        return (line.decode(errors="replace") for line in lines)
+
+    def is_at(self, path: Path) -> bool:
+        try:
+            return os.path.samestat(os.fstat(self._file.fileno()), path.stat())
+        except FileNotFoundError:
+            # Between the two renames of a rotation there is no file of this name.
+            return True
+
+    def close(self) -> None:
+        self._file.close()

@@ -1,0 +1,12 @@
+"""`python -m proofgate.local.logged LOG ARGUMENTS`: `proofgate ARGUMENTS`, whose output is the file LOG."""
+
+import sys
+from pathlib import Path
+
+from proofgate.cli import main
+from proofgate.local.log_file import keep_bounded
+
+if __name__ == "__main__":
+    log, *arguments = sys.argv[1:]
+    keep_bounded(Path(log))
+    sys.exit(main(arguments))
