@@ -352,7 +352,7 @@ def test_certificates_of_witnesses_that_cannot_be_read_are_told(
     ("more", "sentence"),
     [
         (["--worker", "0=http://w", "--index", "i"], "--index needs --ledger"),
-        (["--worker", "0=http://w", "--mirror", "m"], "--mirror needs --ledger"),
+        (["--worker", "0=http://w", "--mirror", "m"], "--mirror needs --ledger, or --replica"),
         (["--worker", "0=http://w", "--siem", "https://s"], "--siem needs --ledger, or --replica"),
         (["--worker", "0=http://w", "--replica", "r", "--once"], "--replica cannot be combined with --once"),
         (["--worker", "0=http://w", "--replica", "r", "--index", "r/i"], "--index is inside --replica"),

@@ -22,7 +22,7 @@ from proofgate import _core
 from proofgate.auditor.worker_files import WorkerError
 from proofgate.index.audited_index import AuditedIndex
 from proofgate.reading.files import LedgerFiles, ReadingError
-from proofgate.replica import log_copy, replica
+from proofgate.replica import log_copy, replica, workers
 from proofgate.replica.log_copy import CopyError, LogCopy
 from proofgate.replica.replica import Replica
 from proofgate.siem.cursor import Cursor
@@ -288,7 +288,7 @@ def test_a_later_log_of_a_shard_waits_for_the_earlier_ones_of_a_worker_that_cann
     later.sign()
     worker = Worker(ledger)
     worker.fails_at = 1
-    monkeypatch.setattr(replica, "_AWAY_SECONDS", 0.0)
+    monkeypatch.setattr(workers, "AWAY_SECONDS", 0.0)
     of = copies(root, worker)
     taken: list[tuple[str, str]] = []
     of.takers = [taken.extend]

@@ -12,6 +12,7 @@ from proofgate_operator.plan.observed import Observed, Ref
 from tests.auditing import AUDITOR
 from tests.gateways import DEFAULTS, secret
 from tests.test_auditor import WHOLE, Audited, made
+from tests.test_mirrors import MIRROR
 
 WORKERS = Ref("Secret", "demo-auditor")
 PER_WORKER = {"volume": {"mode": "PerWorker"}}
@@ -103,6 +104,18 @@ def test_an_index_of_workers_reads_copies_on_the_auditors_own_claim() -> None:
 def test_sinks_of_workers_read_copies_too() -> None:
     sinks = [{"url": "otlp+https://siem.example.com:4318"}]
     assert "--replica" in command(of_workers(auditor={**AUDITOR, "siem": sinks}))
+
+
+def test_mirrors_of_workers_read_copies_too_and_may_call_their_buckets_beside_the_workers() -> None:
+    audited = of_workers(auditor={**AUDITOR, "mirrors": [MIRROR]})
+    words = command(audited)
+    assert words[words.index("--replica") + 1] == "/var/lib/proofgate-auditor/replica"
+    assert words[words.index("--mirror") + 1].startswith("s3://evidence/team/llm?lock=compliance&days=400")
+    policy = audited.world.child("NetworkPolicy", "demo-auditor")["spec"]
+    ports = [[port["port"] for port in rule["ports"]] for rule in policy["egress"]]
+    assert ports[1:] == [[9090], [9000]]
+    mounted = audited.world.child("StatefulSet", "demo-auditor")["spec"]["template"]["spec"]["volumes"]
+    assert {"workers", "mirror-0", "state"} <= {volume["name"] for volume in mounted}
 
 
 def test_readers_stay_beside_the_workers_while_the_ones_that_the_spec_names_cannot_be_used() -> None:

@@ -163,7 +163,7 @@ def run(options: argparse.Namespace) -> int:
     options.files = options.ledger
     if options.ledger is None and options.replica is not None:
         options.files = ledger_of(options.replica)
-    parts = (audited, mirrored, streamed) if options.ledger is not None else (workers, audited, streamed)
+    parts = (*(() if options.ledger is not None else (workers,)), audited, mirrored, streamed)
     refused = _wrong_folders(options) or next(
         filter(None, (part.wrong_arguments(options) for part in parts)), None
     )
@@ -212,11 +212,13 @@ def run(options: argparse.Namespace) -> int:
             return []
 
     watch.statements = statements
-    watch.mirrors = mirrored.mirrors(options, auditor, keeping_key)
     try:
         watch.replica = workers.replica(options, served, (ledger_key, keeping_key))
     except OSError as error:
         return fail(f"--replica: {error.filename} cannot be used: {error.strerror}", EXIT_USAGE)
+    watch.mirrors = mirrored.mirrors(options, auditor, keeping_key, watch.replica)
+    if watch.replica is not None:
+        watch.replica.mirrors = watch.mirrors
     witnesses = Witnesses(auditor, urls, authorities=options.witness_ca)
     return _look_once(watch, witnesses, options) if options.once else _serve(watch, witnesses, options)
 

@@ -37,15 +37,14 @@ def add_arguments(parser: argparse.ArgumentParser, source: argparse._MutuallyExc
         "--replica",
         type=Path,
         metavar="DIR",
-        help="with --worker or --workers: copy what was verified to this directory, for --index and --siem",
+        help="with --worker or --workers: copy what was verified to this directory, for --index, --mirror "
+        "and --siem",
     )
 
 
 def wrong_arguments(options: argparse.Namespace) -> str | None:
     """Why the arguments do not go together; None when they do."""
-    if options.mirror:
-        return "--mirror needs --ledger: it reads a mounted ledger"
-    for name in ("index", "siem"):
+    for name in ("index", "mirror", "siem"):
         if getattr(options, name) and options.replica is None:
             return f"--{name} needs --ledger, or --replica for copies of what workers serve"
     if options.replica is not None and options.once:
@@ -79,7 +78,7 @@ def replica(
     """
     if served is None or options.replica is None:
         return None
-    # Without an index a copy is there for sinks alone: the next log may end what began in it.
+    # Without an index a copy is there for mirrors and sinks alone: the next log may end what began in it.
     keep_days = options.index_days if options.index is not None else 1
     return Replica(
         options.replica,

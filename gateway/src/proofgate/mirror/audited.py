@@ -10,6 +10,7 @@ from proofgate import _core
 
 if TYPE_CHECKING:
     from proofgate.mirror.mirror import Mirror
+    from proofgate.replica.replica import Replica
 
 _PATIENCE = 600.0
 
@@ -43,7 +44,6 @@ def wrong_arguments(options: argparse.Namespace) -> str | None:
         return "--mirror cannot be combined with --once"
     if not 0 < options.mirror_patience <= 86_400:
         return "--mirror-patience: expected more than 0 and at most 86400 seconds"
-    ledger = options.ledger.resolve()
     try:
         names = [parse(text).name for text in options.mirror]
     except PlaceError as error:
@@ -51,14 +51,20 @@ def wrong_arguments(options: argparse.Namespace) -> str | None:
     if len(set(names)) != len(names):
         return "--mirror: one is given twice"
     for text in options.mirror:
+        if "://" in text:
+            continue
         place = Path(text).resolve()
-        if "://" not in text and (place == ledger or ledger in place.parents):
+        if options.ledger is not None and _is_below(place, options.ledger):
             return "--mirror is inside the ledger: a process that can write there could change the mirror"
+        if options.replica is not None and _is_below(place, options.replica):
+            return "--mirror is inside --replica: the auditor removes what does not belong there"
     return None
 
 
-def mirrors(options: argparse.Namespace, auditor: _core.Auditor, keeping_key: str | None) -> list[Mirror]:
-    """The mirrors that the arguments ask for."""
+def mirrors(
+    options: argparse.Namespace, auditor: _core.Auditor, keeping_key: str | None, replica: Replica | None
+) -> list[Mirror]:
+    """The mirrors that the arguments ask for, of a mounted ledger or of copies."""
     if not options.mirror:
         return []
     from proofgate.mirror.mirror import Mirror
@@ -68,10 +74,15 @@ def mirrors(options: argparse.Namespace, auditor: _core.Auditor, keeping_key: st
         Mirror(
             parse(text),
             auditor,
-            options.ledger,
+            options.files,
             options.state,
             keeping_key,
             options.mirror_patience,
+            copies=replica,
         )
         for text in options.mirror
     ]
+
+
+def _is_below(place: Path, folder: Path) -> bool:
+    return folder.resolve() in (place, *place.parents)

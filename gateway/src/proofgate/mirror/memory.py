@@ -6,14 +6,16 @@ import hashlib
 import json
 import logging
 import os
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
+
+from proofgate.mirror.aggregate import Ended
 
 log = logging.getLogger("proofgate.mirror")
 
 _FOLDER = "mirrors"
-_VERSION = 2
+_VERSION = 3
 #: Findings that are kept.
 _MOST = 100
 
@@ -22,7 +24,8 @@ _MOST = 100
 class Memory:
     """How far a mirror is: `next`, the first entry of the aggregate log whose log may not be there yet; what
     was found that stays found; and the digests of configurations that were not to be had yet, with the time
-    since when (unix microseconds)."""
+    since when (unix microseconds). Of copies of workers' logs also `waiting`, the logs before `next` that are
+    not there yet, and in a folder a file for each log that is."""
 
     path: Path
     mirror: str
@@ -30,6 +33,7 @@ class Memory:
     tiles: int = 0
     findings: list[dict[str, Any]] = field(default_factory=list)
     configurations: dict[str, int] = field(default_factory=dict)
+    waiting: list[Ended] = field(default_factory=list)
 
     @classmethod
     def open(cls, state: Path, mirror: str, aggregate: str) -> Memory:
@@ -41,10 +45,11 @@ class Memory:
             if told["mirror"] == name and told["v"] == 1:
                 # It knew no configurations: all is compared anew, and what was found stays.
                 return cls(path, name, findings=list(told["findings"]))
-            if told["mirror"] == name and told["v"] == _VERSION:
-                waiting = {str(digest): int(since) for digest, since in told["configurations"].items()}
+            if told["mirror"] == name and told["v"] in (2, _VERSION):
+                missing = {str(digest): int(since) for digest, since in told["configurations"].items()}
                 far = int(told["next"]), int(told["tiles"])
-                return cls(path, name, *far, list(told["findings"]), waiting)
+                waiting = [Ended(**one) for one in told.get("waiting", ())]
+                return cls(path, name, *far, list(told["findings"]), missing, waiting)
         except FileNotFoundError:
             pass
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
@@ -55,18 +60,30 @@ class Memory:
         """Writes it, durably. Raises OSError."""
         self.path.parent.mkdir(mode=0o700, exist_ok=True)
         told = {"v": _VERSION, "mirror": self.mirror, "next": self.next, "tiles": self.tiles}
-        told |= {"configurations": self.configurations}
+        told |= {"configurations": self.configurations, "waiting": [asdict(one) for one in self.waiting]}
         draft = self.path.with_suffix(".draft")
         with draft.open("w", encoding="utf-8") as file:
             json.dump({**told, "findings": self.findings}, file)
             file.flush()
             os.fsync(file.fileno())
         draft.replace(self.path)
-        folder = os.open(self.path.parent, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        _sync(self.path.parent)
+
+    def has(self, place: str, *, removed: bool) -> bool:
+        """Whether a log was mirrored, by its place; or what stays of it after its removal."""
+        kinds = (True,) if removed else (False, True)
+        return any(self._mark(place, removed=kind).exists() for kind in kinds)
+
+    def mark(self, one: Ended) -> None:
+        """Notes, durably, that a log was mirrored. Raises OSError."""
+        mark = self._mark(one.place, removed=one.removed)
+        mark.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        mark.touch(mode=0o600)
+        _sync(mark.parent)
+
+    def _mark(self, place: str, *, removed: bool) -> Path:
+        kind = ".removed" if removed else ""
+        return self.path.with_suffix("") / f"{place.replace('/', '-')}{kind}"
 
     def find(self, finding: dict[str, Any]) -> bool:
         """Adds what was found, once; whether it is new."""
@@ -75,3 +92,11 @@ class Memory:
             return False
         self.findings.append(finding)
         return True
+
+
+def _sync(folder: Path) -> None:
+    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)

@@ -7,26 +7,26 @@ over.
 
 from __future__ import annotations
 
-import hashlib
 import itertools
-import json
 import logging
-import os
-import re
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection
 from dataclasses import dataclass, field
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
 from proofgate import _core
-from proofgate.key_statements import STATEMENTS, of_the_line
-from proofgate.mirror import aggregate, configurations
+from proofgate.key_statements import of_the_line
+from proofgate.mirror import aggregate, checkpoints, configurations, verified
 from proofgate.mirror.aggregate import Ended
+from proofgate.mirror.copied_logs import CopiedLogs, Copies
 from proofgate.mirror.memory import Memory
 from proofgate.mirror.target import ChangedError, ConflictError, MirrorError, Piece, Target
+from proofgate.mirror.verified import UnverifiedError
+from proofgate.replica.mirrored import Wanted
 
 log = logging.getLogger("proofgate.mirror")
 
@@ -49,18 +49,20 @@ GIVE_UP_SECONDS = 86400.0
 _LONGEST_PAUSE = 60.0
 #: The volume cannot be read now: what stands on it is unknown.
 _UNREADABLE = "mirror_source"
-#: The worst verdict of a log that is mirrored: what is there is right, though it may have ended early.
-_INCOMPLETE = 10
-_SEGMENT = re.compile(r"[0-9]{20}\.(seg|next)")
-_OF_A_LOG = re.compile(r"[0-9]{20}\.(seg|next)|checkpoint|[0-9A-HJKMNP-TV-Z]{26}\.checkpoint")
-_OF_A_REMOVED = re.compile(
-    r"tombstone|[0-9]{20}\.(record|tlog-proof|consistency)|checkpoint|[0-9A-HJKMNP-TV-Z]{26}\.checkpoint"
-)
 _VERDICTS = {
     "mirror_conflict": "diverged",
     "mirror_unverified": "invalid",
     "mirror_log_missing": "diverged",
 }
+
+
+class Outcome(Enum):
+    """What became of a log whose turn it was."""
+
+    MIRRORED = "mirrored"
+    #: What is wrong with it is a finding, and it is waited for no longer.
+    FOUND = "found"
+    LATER = "later"
 
 
 class _StoppedError(Exception):
@@ -88,6 +90,8 @@ class Mirror:
     patience: float = PATIENCE_SECONDS
     second_look: float = SECOND_LOOK_SECONDS
     give_up: float = GIVE_UP_SECONDS
+    #: Where `ledger` is one of copies: how those stand.
+    copies: Copies | None = None
     totals: Totals = field(default_factory=Totals)
     #: Bytes of logs that have ended and wait to be mirrored, of at most `MOST_AT_ONCE`.
     lag_bytes: int = 0
@@ -112,6 +116,7 @@ class Mirror:
         own, self._ledger_key = self.auditor.verifying_keys()
         self._ledger_name = self._ledger_key.split("+", 1)[0]
         self._memory = Memory.open(self.state, self.target.name, own)
+        self._copied = CopiedLogs(self._memory, self.copies, self.ledger) if self.copies else None
 
     @property
     def name(self) -> str:
@@ -131,6 +136,18 @@ class Mirror:
         since = self._behind_since
         return 0.0 if since is None else time.monotonic() - since
 
+    def wanted(self) -> Collection[Wanted]:
+        """The copies that it waits for."""
+        return self._copied.wanted() if self._copied else ()
+
+    def refused(self) -> Collection[str]:
+        """The places of logs whose copies do not verify."""
+        return self._copied.refused() if self._copied else ()
+
+    def has(self, place: str, *, removed: bool) -> bool:
+        """Whether it holds a log of a copy, or what stays of it after its removal."""
+        return self._memory.has(place, removed=removed)
+
     def findings(self) -> list[dict[str, Any]]:
         """What is wrong with it, as the auditor tells findings."""
         found = list(self._memory.findings)
@@ -141,10 +158,12 @@ class Mirror:
         for digest, since in sorted(self._memory.configurations.items()):
             # Of before this start it is not known how long that was: clocks may have been set.
             if now - self._waited.setdefault(digest, now) >= self.second_look:
-                message = f"a record names the configuration {digest}, which is not in the ledger"
+                where = "in the ledger" if self.copies is None else "copied from a worker"
+                message = f"a record names the configuration {digest}, which is not {where}"
                 found.append(self._finding("mirror_configuration_missing", message, since))
         if lag >= self.patience:
-            why = f": {self._failure}" if self._failure else ""
+            reason = self._failure or (self._copied and self._copied.why)
+            why = f": {reason}" if reason else ""
             found.append(
                 self._finding(
                     "mirror_lags",
@@ -186,7 +205,8 @@ class Mirror:
         if self._failure is not None:
             log.info("%s: accepts objects again", self.name)
         self._failure = None
-        if self._unlocked is None and not self._suspected and self._memory.next >= published[0]:
+        is_waiting = self._suspected or self._memory.waiting or self._memory.next < published[0]
+        if self._unlocked is None and not is_waiting:
             self._behind_since = None
         else:
             self._late()
@@ -209,7 +229,9 @@ class Mirror:
     def _bring(self, published: tuple[int, str]) -> None:
         size, note = published
         unreadable = None
-        if self._memory.next < size:
+        if self._copied is not None:
+            unreadable = self._bring_copied(self._copied, size)
+        elif self._memory.next < size:
             ended = aggregate.ended(self.auditor, self._ledger_name, self._memory.next, size)
             waiting = (one for one in ended if one.index not in self._ahead)
             due = list(itertools.islice(waiting, MOST_AT_ONCE))
@@ -227,7 +249,7 @@ class Mirror:
                 self._save()
                 if not is_all:
                     return
-        if unreadable is None:
+        if unreadable is None and self._copied is None:
             self.lag_bytes = 0
         self._bring_tiles(size)
         if time.monotonic() >= self._checkpoints_due:
@@ -236,15 +258,46 @@ class Mirror:
         if unreadable is not None:
             raise unreadable
 
+    def _bring_copied(self, logs: CopiedLogs, size: int) -> MirrorError | None:
+        """Mirrors the logs that have ended whose copies are whole; why one of them cannot be read. Raises
+        MirrorError."""
+        if logs.take(self.auditor, self._ledger_name, size):
+            self._save()
+        unreadable = None
+        for one in logs.waiting:
+            self._late()
+            try:
+                outcome = self._bring_copy(logs, one)
+            except MirrorError as error:
+                if error.code != _UNREADABLE:
+                    raise
+                unreadable = error
+                continue
+            if outcome is not Outcome.LATER:
+                logs.done(one, is_there=outcome is Outcome.MIRRORED)
+                self._save()
+        self.lag_bytes = sum(verified.bytes_of(self.ledger, one) for one in logs.waiting)
+        return unreadable
+
+    def _bring_copy(self, logs: CopiedLogs, one: Ended) -> Outcome:
+        standing = logs.standing(one)
+        if standing.is_whole:
+            return self._bring_log(one)
+        if standing.is_gone:
+            missing = f"its worker no longer holds the log, and not all of it was copied: {standing.why}"
+            return self._suspect(one, "mirror_log_missing", missing)
+        self._suspected.pop(one.index, None)
+        return Outcome.LATER
+
     def _bring_logs(self, due: list[Ended]) -> tuple[bool, MirrorError | None]:
         """Mirrors logs that have ended, up to one that has to be looked at again first; whether that is none,
         and why the first that is left out cannot be read. Raises MirrorError."""
-        sizes = [self._bytes_of(one) for one in due]
+        sizes = [verified.bytes_of(self.ledger, one) for one in due]
         self.lag_bytes = sum(sizes)
         unreadable: dict[Ended, MirrorError] = {}
         for one, length in zip(due, sizes, strict=True):
             try:
-                if not self._bring_log(one):
+                if self._bring_log(one) is Outcome.LATER:
                     return False, next(iter(unreadable.values()), None)
             except MirrorError as error:
                 if error.code != _UNREADABLE:
@@ -277,43 +330,28 @@ class Mirror:
         self._find("mirror_unverified", f"{ended.place} is not mirrored: {told}")
         return True
 
-    def _bring_log(self, ended: Ended) -> bool:
-        """Mirrors a log that has ended; False when it has to be looked at again first. Raises MirrorError."""
-        folder = self.ledger / ended.place
+    def _bring_log(self, ended: Ended) -> Outcome:
+        """Mirrors a log that has ended; LATER when it has to be looked at again first. Raises MirrorError."""
         try:
-            code, report, files = _core.fsck_pinned(
-                str(folder), ended.checkpoint, self._ledger_key, self.keeping_key
-            )
+            files = verified.files(self.ledger, ended, self._ledger_key, self.keeping_key)
         except _core.LedgerError as error:
-            if self._is_gone(ended):
+            if self._copied is None and self._is_gone(ended):
                 return self._suspect(ended, "mirror_log_missing", "the log was gone before it was mirrored")
             if error.code == "ledger_io":
                 raise MirrorError(_UNREADABLE, f"{ended.place} cannot be read: {error}") from None
-            return self._suspect(ended, "mirror_unverified", str(error))
-        told = json.loads(report)
-        if code > _INCOMPLETE:
-            return self._suspect(ended, "mirror_unverified", _first_message(told))
-        removed = told["incarnations"][0].get("removed")
-        if removed is not None and not removed["verified"]:
-            # Anybody can put one there: without the retention key nobody knows whose it is.
-            return self._suspect(
-                ended, "mirror_unverified", "it has a tombstone, and there is no --keeping-key"
-            )
-        names = [(Path(path).name, length, digest) for path, length, digest in files]
-        top, wanted = ("removed", _OF_A_REMOVED) if removed else ("ledger", _OF_A_LOG)
-        # The log's own checkpoint comes last: where it is, all of the log is.
-        names.sort(key=lambda file: (file[0] == "checkpoint", file[0]))
+            return self._doubt(ended, str(error))
+        except UnverifiedError as error:
+            return self._doubt(ended, str(error))
         try:
-            for name, length, digest in names:
-                if wanted.fullmatch(name):
-                    self._put(Piece(f"{top}/{ended.place}/{name}", length, digest, folder / name))
-                if _SEGMENT.fullmatch(name):
-                    self._bring_configurations(configurations.named(folder / name))
-            self._put(self._checkpoint(ended.shard, ended.incarnation, ended.size, ended.checkpoint))
+            for piece, segment in files:
+                self._put(piece)
+                if segment is not None:
+                    self._bring_configurations(configurations.named(segment))
+            self._put(checkpoints.of_log(ended.place, ended.size, ended.checkpoint))
         except ChangedError as error:
-            return self._suspect(ended, "mirror_unverified", f"{error} changed while it was mirrored")
+            return self._doubt(ended, f"{error} changed while it was mirrored")
         self._suspected.pop(ended.index, None)
-        return True
+        return Outcome.MIRRORED
 
     def _is_gone(self, ended: Ended) -> bool:
         """Whether a log is not there, of a ledger that is. Raises MirrorError."""
@@ -337,13 +375,19 @@ class Mirror:
         self._unreadable.clear()
         return MirrorError(_UNREADABLE, why)
 
-    def _suspect(self, ended: Ended, code: str, message: str) -> bool:
+    def _doubt(self, ended: Ended, message: str) -> Outcome:
+        if self._copied is not None and not self._copied.doubt(ended, message):
+            # It says something of the log once another copy is the same.
+            return Outcome.LATER
+        return self._suspect(ended, "mirror_unverified", message)
+
+    def _suspect(self, ended: Ended, code: str, message: str) -> Outcome:
         since = self._suspected.setdefault(ended.index, time.monotonic())
         if time.monotonic() - since < self.second_look:
-            return False
+            return Outcome.LATER
         self._suspected.pop(ended.index, None)
         self._find(code, f"{ended.place} is not mirrored: {message}")
-        return True
+        return Outcome.FOUND
 
     def _bring_configurations(self, digests: set[str]) -> None:
         """Mirrors configurations by their digests; those that cannot be had wait. Raises MirrorError."""
@@ -369,19 +413,7 @@ class Mirror:
             self._save()
 
     def _bring_checkpoints(self, size: int, note: str) -> None:
-        pieces = [Piece.of("ledger/ledger-name", f"{self._ledger_name}\n".encode())]
-        if size:
-            pieces.append(Piece.of(f"aggregate/checkpoints/{_stamped(size, note)}", note.encode()))
-        try:
-            statements = of_the_line(self.ledger, self._ledger_key)
-        except OSError as error:
-            raise MirrorError(_UNREADABLE, f"the ledger cannot be read: {error.strerror}") from None
-        for name, text in statements:
-            pieces.append(Piece.of(f"ledger/{STATEMENTS}/{name}", text.encode()))
-        for head in json.loads(self.auditor.heads()):
-            place = aggregate.place_of(head["origin"], self._ledger_name)
-            if place is not None:
-                pieces.append(self._checkpoint(*place, head["size"], head["checkpoint"]))
+        pieces = checkpoints.pieces(self.auditor, self.ledger, size, note)
         for piece in pieces:
             if piece.key not in self._told_checkpoints:
                 self._put(piece)
@@ -389,10 +421,6 @@ class Mirror:
         if self._memory.configurations:
             self._bring_configurations(set(self._memory.configurations))
             self._save()
-
-    @staticmethod
-    def _checkpoint(shard: str, incarnation: str, size: int, note: str) -> Piece:
-        return Piece.of(f"checkpoints/{shard}/{incarnation}/{_stamped(size, note)}", note.encode())
 
     def _put(self, piece: Piece) -> None:
         if self._stop.is_set():
@@ -428,24 +456,3 @@ class Mirror:
         except OSError as error:
             # It can be lost.
             log.warning("cannot store the progress of %s: %s", self.name, error.strerror)
-
-    def _bytes_of(self, ended: Ended) -> int:
-        try:
-            with os.scandir(self.ledger / ended.place) as entries:
-                return sum(entry.stat().st_size for entry in entries if _SEGMENT.fullmatch(entry.name))
-        except OSError:
-            return 0
-
-
-def _stamped(size: int, note: str) -> str:
-    """A name for a note: of one size there can be several, with more cosignatures than before."""
-    return f"{size:020d}-{hashlib.sha256(note.encode()).hexdigest()[:16]}"
-
-
-def _first_message(report: dict[str, Any]) -> str:
-    logs: Iterator[dict[str, Any]] = (found for one in report["incarnations"] for found in one["findings"])
-    worst = sorted(
-        [*logs, *report.get("findings", [])],
-        key=lambda found: ["ok", "incomplete", "diverged", "invalid"].index(found.get("verdict", "ok")),
-    )
-    return str(worst[-1]["message"]) if worst else "it does not verify"

@@ -16,6 +16,8 @@ _FIRST_RECORD = struct.Struct("<40xQ")
 _HEAD = struct.Struct("<IBBHQ")
 _HEADER = 32
 _FOOTER = 24
+#: How a seal begins: records are written in this form alone.
+_SEAL = b'{"v":1,"kind":"seal",'
 #: A record is shorter than this (`MAX_RECORD`).
 _MOST_PAYLOAD = 65_535
 MOST_FRAME = _HEADER + _MOST_PAYLOAD + 1 + _FOOTER
@@ -23,10 +25,11 @@ MOST_FRAME = _HEADER + _MOST_PAYLOAD + 1 + _FOOTER
 
 @dataclass(frozen=True)
 class Frames:
-    """Whole frames: the bytes that they take, and the number of the next record."""
+    """Whole frames: the bytes that they take, the number of the next record, and where the last begins."""
 
     length: int
     records: int
+    last: int = 0
 
 
 def first_record(header: bytes) -> int | None:
@@ -38,7 +41,7 @@ def first_record(header: bytes) -> int | None:
 
 def whole(content: bytes, records: int, end: int) -> Frames:
     """The frames at the beginning of `content` that are whole, of record `records` on and before `end`."""
-    at = 0
+    at = last = 0
     while records < end and at + _HEADER <= len(content):
         length, *_, number = _HEAD.unpack_from(content, at)
         frame = _HEADER + (length + 7) // 8 * 8 + _FOOTER
@@ -46,6 +49,11 @@ def whole(content: bytes, records: int, end: int) -> Frames:
             break
         if content[at + frame - 4 : at + frame] != content[at : at + 4]:
             break
-        at += frame
+        last, at = at, at + frame
         records += 1
-    return Frames(at, records)
+    return Frames(at, records, last)
+
+
+def is_seal(content: bytes, frame: int) -> bool:
+    """Whether the record of the frame that begins at `frame` says that its log ends with it."""
+    return content.startswith(_SEAL, frame + _HEADER)

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Protocol
 
 from proofgate import _core
-from proofgate.replica.frames import MOST_FRAME, SEGMENT_HEADER, first_record, whole
+from proofgate.replica.frames import MOST_FRAME, SEGMENT_HEADER, first_record, is_seal, whole
 
 #: Bytes of a segment that are asked for first, and at most.
 _FIRST_READ = 64 << 10
@@ -34,8 +34,12 @@ _SEGMENT = re.compile(r"[0-9]{20}\.(seg|next)")
 _KEPT = re.compile(
     r"tombstone|[0-9]{20}\.(record|tlog-proof|consistency)|checkpoint|[0-9A-HJKMNP-TV-Z]{26}\.checkpoint"
 )
+#: The signed notes of a log: its own, and those over what logs before it left.
+_NOTE = re.compile(r"checkpoint|[0-9A-HJKMNP-TV-Z]{26}\.checkpoint")
 _MOST_KEPT = 256
 _MOST_KEPT_BYTES = 1 << 20
+#: As much as a note has, and one byte more.
+_MOST_NOTE_BYTES = (64 << 10) + 1
 #: Configurations of one log that are remembered.
 _MOST_CONFIGURATIONS = 1000
 #: In an `open` or a `config` record: by which digest the configuration is archived.
@@ -69,6 +73,10 @@ class Cursor:
     removed: bool = False
     #: Digests of configurations that the copied records name.
     configurations: tuple[str, ...] = ()
+    #: The last copied record is a seal.
+    sealed: bool = False
+    #: The log's signed notes are copied, too.
+    notes: bool = False
 
 
 class LogCopy:
@@ -93,6 +101,10 @@ class LogCopy:
     def has(self, size: int) -> bool:
         """Whether nothing is left to be copied of a log of this many records."""
         return self.cursor.removed or self.cursor.records >= size
+
+    def is_whole(self, size: int) -> bool:
+        """Whether it has all that a mirror takes of a log that has ended with this many records."""
+        return self.cursor.removed or (self.cursor.records >= size and self.cursor.notes)
 
     def bring(self, source: Source, size: int) -> None:
         """Copies on, up to so many records.
@@ -166,7 +178,12 @@ class LogCopy:
             self.configurations.update(
                 (match[2] or match[1]).decode() for match in _CONFIGURATION.finditer(content, 0, found.length)
             )
-            self.cursor = Cursor(found.records, self.cursor.segment, offset + found.length)
+            self.cursor = Cursor(
+                found.records,
+                self.cursor.segment,
+                offset + found.length,
+                sealed=is_seal(content, found.last),
+            )
             wanted = _MOST_READ
 
     def _bring_tree(self, source: Source) -> None:
@@ -187,6 +204,23 @@ class LogCopy:
                 self._require_room(len(content))
                 file.write(content)
                 at += len(content)
+
+    def bring_notes(self, source: Source) -> None:
+        """Copies the signed notes of a log that has ended. Before that, its worker replaces them.
+
+        Raises OSError, and CopyError where there are too many.
+        """
+        if self.cursor.removed or self.cursor.notes:
+            return
+        names = [name for name in source.names(self.place) if _NOTE.fullmatch(name)]
+        if len(names) > _MOST_KEPT:
+            raise CopyError(f"it has too many checkpoints: {len(names)} files")
+        for name in names:
+            _, content = source.read(f"{self.place}/{name}", 0, _MOST_NOTE_BYTES)
+            # Also on a full volume: a mirror that has the log frees space.
+            _write(self.folder / name, content)
+        self.cursor = replace(self.cursor, notes=True)
+        self._save()
 
     def follow_removal(self, source: Source, note: str, key: str, keeping_key: str | None) -> bool:
         """Removes the copied records of a log that was removed by right, and keeps what stays of it. Whether

@@ -7,21 +7,23 @@ long. A copy that a reader refuses is made again.
 from __future__ import annotations
 
 import bisect
+import contextlib
 import errno
-import hashlib
 import itertools
 import logging
 import shutil
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from proofgate.archive import FOLDER as CONFIGURATIONS
 from proofgate.auditor.worker_files import UnreadableError, WorkerError
-from proofgate.key_statements import STATEMENTS, among
 from proofgate.replica.log_copy import LEDGER, CopyError, LogCopy, Source
+from proofgate.replica.mirrored import MirrorOfCopies, Standing, Wanted
+from proofgate.replica.shared_files import SharedFiles
+from proofgate.replica.workers import Workers, has_log, shard_of
 from proofgate.ulid_time import milliseconds_of
 
 log = logging.getLogger("proofgate.replica")
@@ -42,15 +44,11 @@ _REFUSED_SECONDS = 90.0
 _HOUR = 3600.0
 #: A log that its worker does not hold as it was accepted is left alone for so long.
 _REST_SECONDS = 30.0
-#: So is a worker that does not answer: others do not wait for it again and again.
-_AWAY_SECONDS = 5.0
 _DAY_MILLISECONDS = 86_400_000
-#: As much as a worker archives of one configuration.
-_MOST_CONFIGURATION = 64 << 20
-_BLOCK = 1 << 20
+#: Until a full volume is looked through again for copies that are too old.
+_FULL_SECONDS = 60.0
 
 Accepted = list[tuple[str, str]]
-_Files = Callable[[str], Source]
 
 
 class NoRoomError(Exception):
@@ -70,7 +68,7 @@ class Replica:
         root: Path,
         keys: tuple[str, str | None],
         workers: Callable[[], Mapping[str, str]],
-        open_worker: _Files,
+        open_worker: Callable[[str], Source],
         statements: Callable[[], Mapping[str, bytes]] = dict,
         *,
         keep_days: int | None = None,
@@ -79,7 +77,8 @@ class Replica:
     ) -> None:
         """`keys` are the verifying keys of the ledger and, if there is one, of the retention job."""
         self.ledger = ledger_of(root)
-        self._root, self._keys, self._workers, self._open = root, keys, workers, open_worker
+        self._root, self._keys, self._listed = root, keys, workers
+        self._workers = Workers(workers, open_worker)
         self._statements, self._keep_days = statements, keep_days
         self._reserve, self._patience = reserve, patience
         #: Who is offered what was copied: directories and notes.
@@ -88,19 +87,26 @@ class Replica:
         self.refused: list[Callable[[], Collection[str]]] = []
         #: Return how many records of each log a reader has, by origin, of those that read old logs, too.
         self.read: list[Callable[[], Mapping[str, int]]] = []
+        #: Who reads whole logs that have ended.
+        self.mirrors: Sequence[MirrorOfCopies] = []
         self.bytes_copied = 0
         self.failure: str | None = None
         self._offered: dict[str, str] = {}
         #: The newest note of each log, and which of them are not copied, since when.
         self._notes: dict[str, str] = {}
         self._since: dict[str, float] = {}
-        self._sources: dict[str, tuple[str, Source]] = {}
         self._resting: dict[str, float] = {}
-        self._away: dict[str, float] = {}
         self._refusals: dict[str, float] = {}
         self._made_again: dict[str, float] = {}
+        self._times_made_again: Counter[str] = Counter()
+        #: Why copies are not whole yet, of logs that could not be copied when that was last tried.
+        self._reasons: dict[str, str] = {}
+        self._standing: dict[Wanted, Standing] = {}
+        #: Logs that are copied once more, for mirrors alone: after all others.
+        self._for_mirrors: set[str] = set()
         self._last_looked = ""
-        self._configurations: set[str] = set()
+        self._shared = SharedFiles(self.ledger, self._require_room)
+        self._configurations_due = 0.0
         self._prune_due = 0.0
         self._condition = threading.Condition()
         self._ending = False
@@ -125,8 +131,8 @@ class Replica:
 
     def lag_seconds(self) -> float:
         """Since when a log has waited to be copied whose worker is listed; 0 when none does."""
-        workers = self._workers()
-        waits = [since for place, since in list(self._since.items()) if place.split("/")[0] in workers]
+        workers = self._listed()
+        waits = [since for place, since in list(self._since.items()) if shard_of(place) in workers]
         return time.monotonic() - min(waits) if waits else 0.0
 
     def findings(self) -> list[dict[str, Any]]:
@@ -165,61 +171,58 @@ class Replica:
                 self._prune_due = 0.0
             self._notes[place] = note
             self._since.setdefault(place, now)
-        workers = self._workers()
-        self._sources = {shard: one for shard, one in self._sources.items() if one[0] == workers.get(shard)}
-        begun: dict[str, Source] = {}
+        self._workers.begin()
         try:
             self._prune()
-            self._look_for_removals(workers, begun)
-            self._bring_statements()
+            self._look_for_removals()
+            self._shared.bring_statements(self._statements(), self._keys[0])
             self._make_again()
-            self._bring(workers, begun)
+            try:
+                self._bring()
+            finally:
+                # What mirrors have frees space.
+                self._stand()
             if not self._since:
                 self._tell(None)
         except NoRoomError as error:
+            self._prune_due = min(self._prune_due, now + _FULL_SECONDS)
             self._tell(str(error))
         except OSError as error:
             reason = "the volume is full" if error.errno in (errno.ENOSPC, errno.EDQUOT) else error.strerror
             self._tell(f"copies cannot be written: {reason}")
 
-    def _source(self, workers: Mapping[str, str], begun: dict[str, Source], place: str) -> Source | None:
-        """The worker of a log, for this round; None where it has none that answers."""
-        shard = place.split("/")[0]
-        if self._away.get(shard, 0.0) > time.monotonic():
-            return None
-        if shard not in begun and shard in workers:
-            url, source = self._sources.get(shard) or (workers[shard], self._open(workers[shard]))
-            self._sources[shard] = (url, source)
-            source.begin()
-            begun[shard] = source
-        return begun.get(shard)
-
-    def _bring(self, workers: Mapping[str, str], begun: dict[str, Source]) -> None:
+    def _bring(self) -> None:
         """Copies logs that wait. A later log of a shard waits for its worker's earlier ones, which its
         records may refer to."""
         failed: set[str] = set()
-        for place in sorted(self._since):
-            shard = place.split("/")[0]
+        for place in sorted(self._since, key=lambda place: (place in self._for_mirrors, place)):
+            shard = shard_of(place)
             if self._ending or shard in failed or self._resting.get(place, 0.0) > time.monotonic():
                 continue
             try:
-                source = self._source(workers, begun, place)
+                source = self._workers.source(place)
                 self._bring_log(place, source)
                 self._resting.pop(place, None)
+                self._reasons.pop(place, None)
             except (CopyError, FileNotFoundError) as error:
                 # What is wrong with the worker's log is the auditor's to find. Others do not wait for it.
                 self._resting[place] = time.monotonic() + _REST_SECONDS
+                self._reasons[place] = str(error)
                 self._tell(f"{place}: {error}")
             except (WorkerError, UnreadableError) as error:
                 failed.add(shard)
-                self._away[shard] = time.monotonic() + _AWAY_SECONDS
+                self._workers.failed(place)
                 self._tell(f"the worker of shard {shard}: {error}")
+            except NoRoomError as error:
+                self._reasons[place] = str(error)
+                raise
 
     def _bring_log(self, place: str, source: Source | None) -> None:
         note = self._notes[place]
         copy = LogCopy(self._root, place, self._require_room)
         size = size_of(note)
-        if not copy.has(size):
+        is_new = not copy.has(size)
+        if is_new:
             if source is None:
                 return
             if not copy.follow_removal(source, note, *self._keys):
@@ -234,11 +237,65 @@ class Replica:
                 take([(str(self.ledger / place), note)])
         self._since.pop(place, None)
         # Readers do not wait for them.
-        self._configurations |= copy.configurations
+        self._shared.want(copy.configurations)
         if source is not None:
-            self._bring_configurations(source)
+            if is_new and self.mirrors and copy.cursor.sealed:
+                # Its worker may be about to go, with all that was not copied.
+                copy.bring_notes(source)
+            self._shared.bring_configurations(source)
 
-    def _look_for_removals(self, workers: Mapping[str, str], begun: dict[str, Source]) -> None:
+    def standing(self, wanted: Wanted) -> Standing:
+        """How the copy of a log stands that a mirror waits for, as the last round saw it."""
+        return self._standing.get(wanted, Standing(why="it is not looked at yet"))
+
+    def _stand(self) -> None:
+        """Completes the copies that mirrors wait for, and notes how each stands."""
+        wanted = {one for mirror in self.mirrors for one in mirror.wanted()}
+        self._standing = {one: self._complete(one) for one in sorted(wanted)}
+        self._for_mirrors &= {one.place for one in wanted}
+        if not self.mirrors or time.monotonic() < self._configurations_due:
+            return
+        self._configurations_due = time.monotonic() + _REST_SECONDS
+        for source in self._workers.answering():
+            with contextlib.suppress(WorkerError, UnreadableError):
+                self._shared.bring_configurations(source)
+
+    def _complete(self, wanted: Wanted) -> Standing:
+        place, size, removed = wanted
+        again = self._times_made_again[place]
+        before = self._standing.get(wanted)
+        if before is not None and before.is_whole and before.made_again == again:
+            return before
+        copy = LogCopy(self._root, place, self._require_room)
+        why = self._reasons.get(place, f"{copy.cursor.records} of its {size} records are copied")
+        is_gone = False
+        try:
+            source = self._workers.source(place)
+            if copy.cursor.removed if removed else copy.is_whole(size):
+                pass
+            elif source is None:
+                why = f"{why}; {self._workers.absence(place)}"
+            elif is_gone := not has_log(source, place):
+                pass
+            elif removed:
+                copy.follow_removal(source, self._notes.get(place, ""), *self._keys)
+            elif copy.cursor.records >= size:
+                copy.bring_notes(source)
+            elif place in self._notes and place not in self._since:
+                # Its copy has been removed since, as too old.
+                self._since[place] = time.monotonic()
+                self._for_mirrors.add(place)
+        except (CopyError, FileNotFoundError) as error:
+            why = str(error)
+        except (WorkerError, UnreadableError) as error:
+            self._workers.failed(place)
+            why = f"the worker of shard {shard_of(place)}: {error}"
+        except OSError as error:
+            why = f"the copy cannot be written: {error.strerror}"
+        is_whole = copy.cursor.removed if removed else copy.is_whole(size)
+        return Standing(is_whole, is_gone, "" if is_whole else why, again)
+
+    def _look_for_removals(self) -> None:
         """Looks whether some of the copied logs were removed at their workers, others in each round."""
         places = sorted(self._notes)
         first = bisect.bisect_right(places, self._last_looked)
@@ -248,12 +305,12 @@ class Replica:
             if self._resting.get(place, 0.0) > time.monotonic():
                 continue
             try:
-                source = self._source(workers, begun, place)
+                source = self._workers.source(place)
                 copy = LogCopy(self._root, place, self._require_room)
                 if source is not None and copy.cursor.records and not copy.cursor.removed:
                     copy.follow_removal(source, self._notes[place], *self._keys)
             except (WorkerError, UnreadableError):
-                self._away[place.split("/")[0]] = time.monotonic() + _AWAY_SECONDS
+                self._workers.failed(place)
             except (CopyError, FileNotFoundError) as error:
                 # The auditor finds what is wrong with the worker's log.
                 self._resting[place] = time.monotonic() + _REST_SECONDS
@@ -262,48 +319,18 @@ class Replica:
     def _make_again(self) -> None:
         """Has copies made again that a reader has refused for a while."""
         now = time.monotonic()
-        refused = {"/".join(origin.split("/")[-2:]) for tell in self.refused for origin in tell()}
+        readers = [*self.refused, *(mirror.refused for mirror in self.mirrors)]
+        refused = {"/".join(origin.split("/")[-2:]) for tell in readers for origin in tell()}
         self._refusals = {place: self._refusals.get(place, now) for place in refused}
         for place, since in self._refusals.items():
             due = now - self._made_again.get(place, float("-inf")) >= _HOUR
+            due = due and self._workers.are_listed(place)
             if place in self._notes and due and now - since >= _REFUSED_SECONDS:
                 log.warning("%s: its copy does not verify, and is made again", place)
                 self._made_again[place] = now
+                self._times_made_again[place] += 1
                 LogCopy(self._root, place).discard()
                 self._since.setdefault(place, now)
-
-    def _bring_statements(self) -> None:
-        for name, text in among(self._statements(), self._keys[0]):
-            self._put(self.ledger / STATEMENTS / name, text.encode())
-
-    def _bring_configurations(self, source: Source) -> None:
-        """Copies the configurations that copied records name; those that this worker lacks wait."""
-        for digest in sorted(self._configurations):
-            target = self.ledger / CONFIGURATIONS / f"{digest}.json"
-            if target.exists():
-                self._configurations.discard(digest)
-                continue
-            content = bytearray()
-            try:
-                for offset in range(0, _MOST_CONFIGURATION, _BLOCK):
-                    length, block = source.read(f"{CONFIGURATIONS}/{digest}.json", offset, _BLOCK)
-                    content += block
-                    if len(content) >= length:
-                        break
-            except FileNotFoundError:
-                continue
-            if hashlib.sha256(content).hexdigest() == digest:
-                self._put(target, bytes(content))
-                self._configurations.discard(digest)
-
-    def _put(self, target: Path, content: bytes) -> None:
-        if target.exists():
-            return
-        self._require_room(len(content))
-        target.parent.mkdir(mode=0o700, exist_ok=True)
-        draft = target.with_name(f"{target.name}.draft")
-        draft.write_bytes(content)
-        draft.replace(target)
 
     def _require_room(self, length: int) -> None:
         free = shutil.disk_usage(self._root).free
@@ -338,14 +365,20 @@ class Replica:
         newest = min(time.time_ns() // 1_000_000, max(began.values(), default=0))
         kept_from = newest - (self._keep_days or 0) * _DAY_MILLISECONDS
         read = [tell() for tell in self.read]
+        wanted = {one.place for mirror in self.mirrors for one in mirror.wanted()}
         found = []
         for place, successor in itertools.pairwise(sorted(self._notes)):
             same_shard = place.split("/")[0] == successor.split("/")[0]
             if same_shard and began[successor] < kept_from:
                 origin, size = self._notes[place].split("\n", 1)[0], size_of(self._notes[place])
-                if all(of.get(origin, 0) >= size for of in read):
+                is_read = all(of.get(origin, 0) >= size for of in read)
+                if is_read and place not in wanted and self._is_mirrored(place):
                     found.append(place)
         return found
+
+    def _is_mirrored(self, place: str) -> bool:
+        removed = bool(self.mirrors) and LogCopy(self._root, place).cursor.removed
+        return all(mirror.has(place, removed=removed) for mirror in self.mirrors)
 
     def _tell(self, failure: str | None) -> None:
         if failure is not None and failure != self.failure:

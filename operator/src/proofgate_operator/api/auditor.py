@@ -143,7 +143,9 @@ class Auditor(Section):
         tuple[Annotated[Mirror, Field(json_schema_extra=rules(*MIRROR_RULES))], ...],
         Field(max_length=4, json_schema_extra=keyed_by("bucket")),
     ] = ()
-    """Buckets to which the auditor copies what it has verified, under object lock. Absent: none."""
+    """Buckets to which the auditor copies what it has verified, under object lock. With `ledger.volume.mode:
+    PerWorker` it first copies the workers' logs to its own volume, about 1 KiB for each exchange, where they
+    stay until every mirror has them. Absent: none."""
     siem: Annotated[
         tuple[Annotated[Sink, Field(json_schema_extra=rules(*SINK_RULES))], ...],
         Field(max_length=4, json_schema_extra=keyed_by("url")),
@@ -190,13 +192,6 @@ AUDITOR_RULES = (
         " has(self.auditor.index.readersSecretRef) || has(self.auditor.index.oidc)",
         "fieldPath": ".auditor.index.exportKey",
         "message": "spec.auditor.index.exportKey signs what readers download: set readersSecretRef or oidc",
-    },
-    {
-        "rule": "!has(self.auditor) || !self.auditor.enabled || self.ledger.volume.mode == 'Shared' ||"
-        " self.auditor.mirrors.size() == 0",
-        "fieldPath": ".auditor.mirrors",
-        "message": "spec.auditor.mirrors needs spec.ledger.volume.mode Shared: it reads a mounted volume, "
-        "and no other pod can mount the volumes of workers that have one each",
     },
     {
         "rule": "!has(self.auditor) || self.networkPolicies == 'Managed' || !has(self.auditor.allowFrom)",

@@ -41,7 +41,7 @@ def options(wanted: Auditor, state_folder: str) -> Iterator[str]:
     """Yield the options of the auditor's command. What reads a ledger as files reads copies on its own
     claim."""
     yield from ("--workers", f"{_FOLDER}/{_LIST}", "--worker-token", f"{_FOLDER}/{_TOKEN}")
-    if wanted.wanted_index is not None or wanted.siem:
+    if wanted.wanted_index is not None or wanted.mirrors or wanted.siem:
         yield from ("--replica", f"{state_folder}/{_REPLICA}")
 
 

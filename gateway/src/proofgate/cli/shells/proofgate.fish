@@ -104,7 +104,7 @@ complete -c proofgate -n '__proofgate_path "audit run"' -l ledger -r -d 'the led
 complete -c proofgate -n '__proofgate_path "audit run"' -l worker -r -d 'instead of --ledger: the admin port of a shard'\''s worker, which serves its part of the ledger; repeat for each worker'
 complete -c proofgate -n '__proofgate_path "audit run"' -l workers -r -d 'instead of --ledger: a JSON object from shard to URL, reloaded every second'
 complete -c proofgate -n '__proofgate_path "audit run"' -l worker-token -r -d 'the token for the workers, as printed by `proofgate keys auditor-token`'
-complete -c proofgate -n '__proofgate_path "audit run"' -l replica -r -d 'with --worker or --workers: copy what was verified to this directory, for --index and --siem'
+complete -c proofgate -n '__proofgate_path "audit run"' -l replica -r -d 'with --worker or --workers: copy what was verified to this directory, for --index, --mirror and --siem'
 complete -c proofgate -n '__proofgate_path "audit run"' -l state -r -d 'the auditor'\''s own directory, not on the ledger'\''s volume'
 complete -c proofgate -n '__proofgate_path "audit run"' -l signing-key -r -d 'the auditor'\''s signing key, created by `keys generate`'
 complete -c proofgate -n '__proofgate_path "audit run"' -l ledger-key -r -d 'the ledger'\''s verifying key, or a file with it'

@@ -1,0 +1,100 @@
+"""The logs that a mirror takes from copies of workers' logs: one that has ended waits until it is copied.
+
+A log that is not copied yet is not missing, and holds up no other. One that its worker no longer holds, and
+that was not copied before, is. A copy that does not verify says nothing of the log before it was made again.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+from pathlib import Path
+from typing import Protocol
+
+from proofgate.mirror import aggregate
+from proofgate.mirror.aggregate import Ended, Tiles
+from proofgate.mirror.memory import Memory
+from proofgate.replica.mirrored import Standing, Wanted
+
+log = logging.getLogger("proofgate.mirror")
+
+#: Logs that are waited for at once. Others follow once some of them are mirrored.
+MOST_WAITING = 1000
+
+
+class Copies(Protocol):
+    """Copies of workers' logs."""
+
+    def standing(self, wanted: Wanted) -> Standing:
+        """How one stands. Asked from the threads of mirrors; waits for nothing."""
+
+
+class CopiedLogs:
+    """The logs that one mirror waits for. `ledger` has the copies, in the layout of a ledger."""
+
+    def __init__(self, memory: Memory, copies: Copies, ledger: Path) -> None:
+        self._memory, self._copies, self._ledger = memory, copies, ledger
+        #: Copies that did not verify, by their entries: how often each had been made again before.
+        self._doubted: dict[int, int] = {}
+        self.why: str | None = None
+        """What the first log waits for that is not copied; None if all are."""
+
+    @property
+    def waiting(self) -> list[Ended]:
+        """Those that are not mirrored yet, the first that ended first."""
+        return list(self._memory.waiting)
+
+    def take(self, tiles: Tiles, ledger_name: str, size: int) -> bool:
+        """Begins a round: takes what has ended according to new entries of the aggregate log, which has
+        `size`. Whether there were some."""
+        self.why = None
+        room = MOST_WAITING - len(self._memory.waiting)
+        if self._memory.next >= size or room <= 0:
+            return False
+        ended = aggregate.ended(tiles, ledger_name, self._memory.next, size)
+        found = list(itertools.islice(ended, room))
+        self._memory.waiting += [one for one in found if not self._was_mirrored(one)]
+        self._memory.next = size if len(found) < room else found[-1].index + 1
+        return True
+
+    def _was_mirrored(self, one: Ended) -> bool:
+        """Whether a log was mirrored before, and its copy was removed since: it cannot be compared."""
+        has = self._memory.has(one.place, removed=one.removed)
+        return has and not (self._ledger / one.place).exists()
+
+    def standing(self, one: Ended) -> Standing:
+        """How the copy of one stands."""
+        standing = self._copies.standing(_wanted(one))
+        if not standing.is_whole and self.why is None:
+            self.why = f"{one.place} is not copied yet: {standing.why}"
+        return standing
+
+    def doubt(self, one: Ended, message: str) -> bool:
+        """Whether a copy that does not verify is one that was made again."""
+        made_again = self._copies.standing(_wanted(one)).made_again
+        if self.why is None:
+            self.why = f"the copy of {one.place} does not verify: {message}"
+        return made_again > self._doubted.setdefault(one.index, made_again)
+
+    def done(self, one: Ended, *, is_there: bool) -> None:
+        """Waits for one no longer. `is_there`: it was mirrored."""
+        if is_there:
+            try:
+                self._memory.mark(one)
+            except OSError as error:
+                log.warning("%s stays among the copies: %s", one.place, error.strerror)
+        self._doubted.pop(one.index, None)
+        self._memory.waiting = [other for other in self._memory.waiting if other.index != one.index]
+
+    def wanted(self) -> set[Wanted]:
+        """What it waits for, for the thread of the copies."""
+        return {_wanted(one) for one in self.waiting}
+
+    def refused(self) -> set[str]:
+        """The places of logs whose copies do not verify, for the thread of the copies."""
+        doubted = set(self._doubted)
+        return {one.place for one in self.waiting if one.index in doubted}
+
+
+def _wanted(one: Ended) -> Wanted:
+    return Wanted(one.place, one.size, one.removed)

@@ -1,0 +1,62 @@
+"""What the logs of a ledger share: configurations that records name, and statements of key succession."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from proofgate.archive import FOLDER as CONFIGURATIONS
+from proofgate.key_statements import STATEMENTS, among
+from proofgate.replica.log_copy import Source
+
+#: As much as a worker archives of one configuration.
+_MOST_CONFIGURATION = 64 << 20
+_BLOCK = 1 << 20
+
+
+class SharedFiles:
+    """Copies of them in `ledger`, the folder of a ledger's layout. For one thread."""
+
+    def __init__(self, ledger: Path, require_room: Callable[[int], None]) -> None:
+        """`require_room` is called before bytes are written, with their number; what it raises ends that."""
+        self._ledger, self._require_room = ledger, require_room
+        self._wanted: set[str] = set()
+
+    def bring_statements(self, statements: Mapping[str, bytes], ledger_key: str) -> None:
+        """Writes those statements, by their files' names, that lead from a key to others."""
+        for name, text in among(statements, ledger_key):
+            self._put(self._ledger / STATEMENTS / name, text.encode())
+
+    def want(self, digests: set[str]) -> None:
+        """Takes the digests of configurations that copied records name."""
+        self._wanted |= digests
+
+    def bring_configurations(self, source: Source) -> None:
+        """Copies the configurations that are wanted; those that this worker lacks wait. Raises OSError."""
+        for digest in sorted(self._wanted):
+            target = self._ledger / CONFIGURATIONS / f"{digest}.json"
+            if target.exists():
+                self._wanted.discard(digest)
+                continue
+            content = bytearray()
+            try:
+                for offset in range(0, _MOST_CONFIGURATION, _BLOCK):
+                    length, block = source.read(f"{CONFIGURATIONS}/{digest}.json", offset, _BLOCK)
+                    content += block
+                    if len(content) >= length:
+                        break
+            except FileNotFoundError:
+                continue
+            if hashlib.sha256(content).hexdigest() == digest:
+                self._put(target, bytes(content))
+                self._wanted.discard(digest)
+
+    def _put(self, target: Path, content: bytes) -> None:
+        if target.exists():
+            return
+        self._require_room(len(content))
+        target.parent.mkdir(mode=0o700, exist_ok=True)
+        draft = target.with_name(f"{target.name}.draft")
+        draft.write_bytes(content)
+        draft.replace(target)

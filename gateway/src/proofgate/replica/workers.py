@@ -1,0 +1,76 @@
+"""The workers whose logs are copied: where each is, and which of them answer."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+
+from proofgate.replica.log_copy import Source
+
+#: A worker that does not answer is left alone for so long: others do not wait for it again and again.
+AWAY_SECONDS = 5.0
+
+
+class Workers:
+    """The workers of shards. `listed` returns the URL of each by its shard, and `open_worker` reads from one.
+
+    Places are those of logs: `<shard>/<incarnation>`. For one thread.
+    """
+
+    def __init__(self, listed: Callable[[], Mapping[str, str]], open_worker: Callable[[str], Source]) -> None:
+        self._listed, self._open = listed, open_worker
+        self._urls: Mapping[str, str] = {}
+        self._sources: dict[str, tuple[str, Source]] = {}
+        self._begun: dict[str, Source] = {}
+        self._away: dict[str, float] = {}
+
+    def begin(self) -> None:
+        """Begins a round: reads the list."""
+        self._urls, self._begun = self._listed(), {}
+        kept = {shard: one for shard, one in self._sources.items() if one[0] == self._urls.get(shard)}
+        self._sources = kept
+
+    def are_listed(self, place: str) -> bool:
+        """Whether a log's shard has a worker."""
+        return shard_of(place) in self._urls
+
+    def source(self, place: str) -> Source | None:
+        """The worker of a log, for this round; None if it has none that answers. Raises OSError."""
+        shard = shard_of(place)
+        if self._away.get(shard, 0.0) > time.monotonic():
+            return None
+        if shard not in self._begun and shard in self._urls:
+            url = self._urls[shard]
+            _, source = self._sources.get(shard) or (url, self._open(url))
+            self._sources[shard] = (url, source)
+            source.begin()
+            self._begun[shard] = source
+        return self._begun.get(shard)
+
+    def failed(self, place: str) -> None:
+        """The worker of a log gave no answer that can be used."""
+        self._away[shard_of(place)] = time.monotonic() + AWAY_SECONDS
+
+    def answering(self) -> list[Source]:
+        """Those that were read from in this round, without those that failed."""
+        now = time.monotonic()
+        return [source for shard, source in self._begun.items() if self._away.get(shard, 0.0) <= now]
+
+    def absence(self, place: str) -> str:
+        """Why a log's worker is not read."""
+        why = "does not answer" if self.are_listed(place) else "was scaled away"
+        return f"the worker of shard {shard_of(place)} {why}"
+
+
+def shard_of(place: str) -> str:
+    """The shard of a log, by its place."""
+    return place.split("/")[0]
+
+
+def has_log(source: Source, place: str) -> bool:
+    """Whether a worker that answers holds a log. Raises OSError."""
+    shard, incarnation = place.split("/")
+    try:
+        return incarnation in source.names(shard)
+    except FileNotFoundError:
+        return False
