@@ -1,11 +1,11 @@
 use crate::openai_converse::cache_points::{ttl, write_cache_point};
-use proofgate_chat_request::{Chat, Choice, Function, Losses, NO_ARGUMENTS, Offered, json};
+use proofgate_chat_request::{Chat, Choice, Function, Losses, NO_ARGUMENTS, Offered};
 use proofgate_dialect::Untranslatable;
 use proofgate_dialect::json::{write_all, write_member};
 use proofgate_dialect::json_text::JsonText;
 use proofgate_dialect::schema::{write_arguments, write_for_claude};
 
-/// What stands for the tools that a conversation with tool calls had, in a request that has none: Converse demands one (its
+/// What stands for the tools that a conversation with tool calls had, in a request that has none or may call none: Converse demands one (its
 /// error "The toolConfig field must be defined when using toolUse and toolResult content blocks").
 const NOT_TO_BE_CALLED: &str = r#","toolConfig":{"tools":[{"toolSpec":{"name":"no_tool_available","description":"There is no tool to call. Answer without one.","inputSchema":{"json":{"type":"object","properties":{}}}}}]}"#;
 
@@ -17,20 +17,13 @@ pub(super) fn write(
     out: &mut Vec<u8>,
 ) -> Result<(), Untranslatable> {
     let mut tools = chat.offered(losses)?;
-    if tools.offered.is_empty() {
+    tools.restrict();
+    // Converse has no choice that forbids tools: a request without them does.
+    if tools.offered.is_empty() || matches!(tools.choice, Choice::None) {
         if chat.has_calls() {
             write_all(out, &[NOT_TO_BE_CALLED]);
         }
         return Ok(());
-    }
-    tools.restrict();
-    if matches!(tools.choice, Choice::None) {
-        if !chat.has_calls() {
-            return Ok(());
-        }
-        // Converse refuses a conversation with tool calls if no tools are defined.
-        let reason = "Converse cannot forbid tools when the conversation has tool calls.";
-        losses.lose_for(reason, "tool_choice", json(chat.tool_choice).unwrap_or_default())?;
     }
     let mut before = r#","toolConfig":{"tools":["#;
     for (tool, function) in tools.functions() {

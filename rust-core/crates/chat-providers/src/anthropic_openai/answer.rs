@@ -89,7 +89,8 @@ fn put_content(
         }
         Ok::<(), AnswerError>(())
     })?;
-    for (at, call) in said.tool_calls.iter().flatten().enumerate() {
+    let calls = said.tool_calls.as_deref().unwrap_or_default();
+    for (at, call) in calls.iter().enumerate() {
         if let Some(sealed) = call.sealed().filter(|_| keeps_signatures) {
             if open != Some(true) {
                 end_block(open, "", out);
@@ -103,6 +104,8 @@ fn put_content(
         put(out, if out.len() > start { "," } else { "" });
         held.calls = true;
         held.torso |= put_call(call, id, at as u64, finish, out)?;
+        // It may have been cut off before its first argument.
+        held.torso |= finish.cuts() && at + 1 == calls.len() && call.arguments()?.are_blank();
     }
     end_block(open, "", out);
     Ok(held)

@@ -229,12 +229,12 @@ impl Blocks {
             if let Kind::Call(number) = block.kind
                 && let Some(call) = self.calls.get(number)
                 && !call.progress.is_whole()
-                && !call.progress.is_empty()
             {
-                if !cut {
+                if !cut && !call.progress.is_empty() {
                     return Err(AnswerError::Malformed("the arguments of a tool call are invalid"));
                 }
-                self.torso = true;
+                // The last call may have been cut off before its first argument.
+                self.torso |= cut && (!call.progress.is_empty() || self.waiting.len() == 1);
             }
             self.write(answer, out)?;
             self.close(out);

@@ -349,3 +349,14 @@ pub(crate) enum Arguments<'a> {
     /// The object itself.
     Object(&'a str),
 }
+
+impl Arguments<'_> {
+    /// Whether nothing was said of them yet.
+    pub(crate) fn are_blank(self) -> bool {
+        match self {
+            Arguments::None => true,
+            Arguments::String(text) => text.trim_ascii().is_empty(),
+            Arguments::Object(_) => false,
+        }
+    }
+}

@@ -28,6 +28,36 @@ fn truncated_arguments_are_an_error_unless_the_answer_was_cut() {
     assert_eq!(cut["stop_reason"], "max_tokens");
 }
 
+#[test]
+fn an_answer_cut_off_before_the_first_argument_of_its_last_call_says_so() {
+    let empty = r#"{"id":"t","function":{"name":"f","arguments":""}}"#;
+    let absent = r#"{"id":"t","function":{"name":"f"}}"#;
+    let called = r#"{"id":"s","function":{"name":"f","arguments":"{}"}}"#;
+    for (calls, ends) in [
+        (empty.to_owned(), "max_tokens"),
+        (absent.to_owned(), "max_tokens"),
+        (format!("{called},{empty}"), "max_tokens"),
+        (format!("{empty},{called}"), "tool_use"),
+    ] {
+        let said = format!(r#"{{"tool_calls":[{calls}]}}"#);
+        let (message, _) = whole(&said, r#""length""#, NO_USAGE).unwrap();
+        assert_eq!(message["stop_reason"], ends, "{calls}");
+        let fragments: Vec<String> = [&calls.replace("},{\"id", "}\n{\"id")]
+            .into_iter()
+            .flat_map(|calls| calls.split('\n').map(str::to_owned).collect::<Vec<_>>())
+            .enumerate()
+            .map(|(index, call)| format!(r#"{{"tool_calls":[{{"index":{index},{}]}}"#, &call[1..]))
+            .collect();
+        let fragments: Vec<&str> = fragments.iter().map(String::as_str).collect();
+        let streamed = receive(&chunks(&fragments, "length"));
+        assert_eq!(
+            streamed.of_type("message_delta")[0]["delta"]["stop_reason"],
+            ends,
+            "{calls}"
+        );
+    }
+}
+
 // bifrost#3638, #6123, litellm#34692, CLIProxyAPI#5733
 #[test]
 fn an_answer_with_calls_ends_with_them_whatever_the_provider_says() {

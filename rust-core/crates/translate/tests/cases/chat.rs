@@ -267,6 +267,12 @@ fn a_conversation_with_calls_has_a_tool_at_converse() {
     none["tool_choice"] = json!("none");
     let (sent, _) = written(openai_converse::request, "nova", REFUSE, &none).unwrap();
     assert!(sent["toolConfig"]["tools"].is_array());
+    none["tools"] = json!([{"type": "function", "function": {"name": "get_weather"}}]);
+    let (sent, _) = written(openai_converse::request, "nova", REFUSE, &none).unwrap();
+    assert_eq!(
+        sent["toolConfig"]["tools"][0]["toolSpec"]["name"],
+        "no_tool_available"
+    );
     let (sent, _) = written(openai_converse::request, "nova", REFUSE, &asking(json!({}))).unwrap();
     assert!(sent.get("toolConfig").is_none());
 }
