@@ -52,6 +52,7 @@ def test_every_limit_of_which_something_is_used_has_what_is_used_and_allowed_in_
     monkeypatch.setattr(limit_metrics, "LIMIT_KINDS", (*LIMIT_KINDS, new))
     tenant = 'team/"a"'
     assert samples(asked(USED)) == {
+        ("limits_read",): 1,
         ("limit_used", tenant, "requestsPerMinute"): 3,
         ("limit_maximum", tenant, "requestsPerMinute"): 10,
         ("limit_used", tenant, "dollarsPerMonth"): 1.500000001,
@@ -92,13 +93,45 @@ def test_a_core_that_waits_for_its_volume_does_not_hold_up_the_other_metrics(
         monkeypatch.setattr(limit_metrics, "PATIENCE_SECONDS", 60)
         return *late, await metrics.render()
 
-    first, second, third = asyncio.run(scrape())
-    assert (first, second, len(calls)) == ("", "", 1)
-    assert "limit_used" in third
+    first, second, third = map(samples, asyncio.run(scrape()))
+    assert first == second == {("limits_read",): 0}
+    assert third["limits_read",] == 1
+    assert ("limit_used", 'team/"a"', "requestsPerMinute") in third
+    assert len(calls) == 2, "the core is asked once at a time"
+
+
+@pytest.mark.parametrize("is_finished", [True, False], ids=["finished between scrapes", "still running"])
+def test_a_scrape_never_shows_what_an_earlier_one_asked_for(
+    monkeypatch: pytest.MonkeyPatch, is_finished: bool
+) -> None:
+    goes_on, calls = threading.Event(), []
+
+    def limit_use(_: int) -> str:
+        calls.append(1)
+        number = len(calls)
+        goes_on.wait()
+        return json.dumps({"tenants": [{"tenant": "a", "requests_per_day": {"used": number, "limit": 9}}]})
+
+    async def scrape() -> str:
+        metrics = LimitMetrics(limit_use, 10)
+        monkeypatch.setattr(limit_metrics, "PATIENCE_SECONDS", 0.01)
+        await metrics.render()
+        monkeypatch.setattr(limit_metrics, "PATIENCE_SECONDS", 60)
+        late = asyncio.create_task(metrics.render()) if not is_finished else None
+        await asyncio.sleep(0)
+        goes_on.set()
+        if late is not None:
+            return await late
+        earlier = metrics._asked
+        assert earlier is not None
+        await earlier
+        return await metrics.render()
+
+    assert samples(asyncio.run(scrape()))["limit_used", "a", "requestsPerDay"] == 2
 
 
 def test_a_core_that_fails_has_no_series_of_limits() -> None:
     def limit_use(_: int) -> str:
         raise ValueError("stopped")
 
-    assert asyncio.run(LimitMetrics(limit_use, 10).render()) == ""
+    assert samples(asyncio.run(LimitMetrics(limit_use, 10).render())) == {("limits_read",): 0}

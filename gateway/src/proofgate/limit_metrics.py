@@ -3,6 +3,10 @@
 The core knows it as a document (`Worker.limit_use`). Every kind of limit (`LIMIT_KINDS`) in it becomes two
 series, so a new kind needs nothing here. Only tenants that have used something of a limit have series: those
 of the document, which has as many as are asked for, and the most used first.
+
+What a scrape shows was asked for by that scrape: Prometheus gives every sample the time of its scrape, so an
+older answer would be a wrong one. Without an answer in time there are no series, and `proofgate_limits_read`
+is 0.
 """
 
 from __future__ import annotations
@@ -24,7 +28,7 @@ _Subject = tuple[dict[str, str], dict[str, Any]]
 
 
 class LimitMetrics:
-    """Asks for what is used, once at a time, and leaves it out while there is no answer."""
+    """Asks for what is used at every scrape, once at a time, and leaves it out without an answer in time."""
 
     def __init__(self, limit_use: Callable[[int], str | bytes], most: int) -> None:
         self._limit_use = limit_use
@@ -32,16 +36,33 @@ class LimitMetrics:
         self._asked: asyncio.Task[str | bytes] | None = None
 
     async def render(self) -> str:
-        """The series; nothing if the core fails or does not answer in time."""
-        if self._asked is None:
-            self._asked = asyncio.create_task(in_daemon_thread(lambda: self._limit_use(self._most), "limits"))
-        done, _ = await asyncio.wait({self._asked}, timeout=PATIENCE_SECONDS)
-        if not done:
-            return ""
-        asked, self._asked = self._asked, None
-        if asked is None or asked.exception() is not None:
-            return ""
-        return "".join(f"{line}\n" for line in _lines(json.loads(asked.result())))
+        """The series, and whether the core has answered; only the latter if it fails or is late."""
+        document = await self._document()
+        lines = [*_answered(document is not None), *(_lines(document) if document is not None else ())]
+        return "".join(f"{line}\n" for line in lines)
+
+    async def _document(self) -> dict[str, Any] | None:
+        try:
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                # An earlier scrape's answer is waited for, as the core is asked once at a time, and not used.
+                while self._asked is not None and not self._asked.done():
+                    await asyncio.wait({self._asked})
+                asked = asyncio.create_task(in_daemon_thread(lambda: self._limit_use(self._most), "limits"))
+                self._asked = asked
+                await asyncio.wait({asked})
+        except TimeoutError:
+            return None
+        if asked.exception() is not None:
+            return None
+        document: dict[str, Any] = json.loads(asked.result())
+        return document
+
+
+def _answered(is_answered: bool) -> Iterator[str]:
+    name = "proofgate_limits_read"
+    yield f"# HELP {name} Whether the series of limits could be read for this scrape (1) or not (0)."
+    yield f"# TYPE {name} gauge"
+    yield f"{name} {int(is_answered)}"
 
 
 def _lines(document: dict[str, Any]) -> Iterator[str]:
