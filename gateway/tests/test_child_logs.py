@@ -71,10 +71,10 @@ def test_a_line_that_ends_in_the_former_file_after_the_rotation_is_read(
     write("x" * MAXIMUM)
     rotate_if_full(log, MAXIMUM, [stream])
     assert list(reader.lines()) == ["x" * MAXIMUM]
-    os.write(late, b"a write that had begun\n")
+    os.write(late, b"a write in flight\n")
     os.close(late)
     write("next")
-    assert list(reader.lines()) == ["a write that had begun", "next"]
+    assert list(reader.lines()) == ["a write in flight", "next"]
     reader.close()
 
 

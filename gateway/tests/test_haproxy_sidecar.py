@@ -188,7 +188,7 @@ def test_the_log_has_eight_digits_of_a_digest_and_no_more(
 
     with caplog.at_level(logging.INFO):
         in_loop(body)
-    assert "tenants.map: 1 entries: +cdcdcdcd -abababab" in caplog.text
+    assert "tenants.map: 1 entry: +cdcdcdcd -abababab" in caplog.text
     assert "cd" * 5 not in caplog.text
     assert "ab" * 5 not in caplog.text
 

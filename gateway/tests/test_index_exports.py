@@ -117,7 +117,7 @@ def test_an_export_of_anything_else_claims_nothing_about_what_is_left_out(
     assert export(made, "--rule", "a") == 0
     code, told = check(made, capsys)
     assert (code, "not shown: that nothing is left out" in told) == (0, True)
-    assert "1 exchanges, 2 records" in told
+    assert "1 exchange, 2 records" in told
 
 
 @pytest.mark.parametrize("name", ["out.tar", "out.tar.gz"])

@@ -63,7 +63,7 @@ def test_a_hold_is_added_listed_and_released_and_stays_in_the_list(state: str, c
         "hold 1: tenant acme, since 2026-01-31T00:00:00Z: a case (2026-17), by officer; since "
     )
     assert lines[1].startswith("hold 2: everything: a case")
-    assert lines[2] == "1 of 2 holds are active"
+    assert lines[2] == "active holds: 1 of 2"
     assert main(["hold", "list", "--state", state, "--json"]) == 0
     assert [hold["id"] for hold in json.loads(capsys.readouterr().out)["holds"]] == [1, 2]
     assert main(["hold", "release", "9", "--state", state, "--reason", "closed"]) == 1
@@ -151,7 +151,7 @@ def test_without_yes_it_is_told_what_would_go_and_why_the_rest_stays(
         "kept: a/0/Y",
         "  held: hold 1 touches records of it",
         "will be finished: a/0/X",
-        "  1 of its files remained",
+        "  files that remained: 1",
         "already removed: a/0/X",
         "nothing was changed: --yes would remove 2 logs and keep 1",
     ]
@@ -199,12 +199,12 @@ def test_an_exchange_is_erased_once_somebody_says_so(erase: list[str], capsys: C
         False,
     )
     assert capsys.readouterr().out.splitlines() == [
-        "will be erased: the salts of 1 exchanges in a/0/X",
-        "nothing was changed: --yes would destroy the salts of 1 exchanges; 0 logs would keep their salts",
+        "will be erased: the salts of 1 exchange in a/0/X",
+        "nothing was changed: --yes would destroy the salts of 1 exchange, and keep those of 0 logs",
     ]
     assert main([*one, "--yes"]) == 0
     assert RetentionState.erased[-1] is True
-    assert "destroyed the salts of 1 exchanges" in capsys.readouterr().out
+    assert "destroyed the salts of 1 exchange" in capsys.readouterr().out
 
 
 def test_a_tenant_of_which_anything_stays_is_not_done(erase: list[str], capsys: Capture) -> None:

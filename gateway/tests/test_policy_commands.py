@@ -56,7 +56,7 @@ def test_every_policy_command_explains_itself(command: str, capsys: Capture) -> 
 
 def test_examples_that_hold_pass(directory: ConfigDirectory, capsys: Capture) -> None:
     assert policy(directory, "test") == 0
-    assert capsys.readouterr().out == "passed: 2 examples of 1 rules, 0 samples\n"
+    assert capsys.readouterr().out == "passed: 2 examples of 1 rule, 0 samples\n"
 
 
 def test_an_example_that_does_not_hold_fails_with_what_matched(
@@ -71,7 +71,7 @@ def test_an_example_that_does_not_hold_fails_with_what_matched(
         'rule project-aurora  "We met about Aurora."  match     allow  nothing\n'
         'rule project-aurora  "not Project Aurora"    no match  flag   project-aurora "Project Aurora"\n'
     )
-    assert captured.err == "proofgate: 2 failed: 2 examples of 1 rules, 0 samples\n"
+    assert captured.err == "proofgate: 2 failed: 2 examples of 1 rule, 0 samples\n"
 
 
 def test_an_example_tests_its_rule_alone_and_whatever_the_mode(directory: ConfigDirectory) -> None:
@@ -108,7 +108,7 @@ def test_a_rule_for_answers_looks_at_no_prompt_of_a_sample(
 - {text: project aurora, expect: allow}
 """
     assert policy(directory, "test", *samples(directory, holds)) == 0
-    assert capsys.readouterr().out == "passed: 2 examples of 1 rules, 2 samples\n"
+    assert capsys.readouterr().out == "passed: 2 examples of 1 rule, 2 samples\n"
     assert (
         policy(directory, "test", *samples(directory, "[{text: project aurora, rules: [project-aurora]}]"))
         == 1
@@ -130,7 +130,7 @@ def test_samples_that_are_judged_as_expected_pass(directory: ConfigDirectory, ca
 - {{text: project aurora me@acme.org me@acme.org, expect: mask, rules: [pii-email, project-aurora]}}
 """
     assert policy(directory, "test", *samples(directory, text)) == 0
-    assert capsys.readouterr().out == "passed: 2 examples of 1 rules, 6 samples\n"
+    assert capsys.readouterr().out == "passed: 2 examples of 1 rule, 6 samples\n"
 
 
 def test_samples_are_judged_as_if_the_policy_were_enforced(directory: ConfigDirectory) -> None:

@@ -109,8 +109,8 @@ def test_bodies_that_cannot_be_read_are_a_problem_of_their_log(tmp_path: Path) -
     ]
     counted = report(exchanges, tmp_path)
     assert counted.problems == [
-        "a/0/W: 1 bodies cannot be read [ledger_corrupt]: run fsck",
-        "a/0/X: 2 bodies cannot be read [ledger_io]: run fsck",
+        "a/0/W: cannot read 1 body [ledger_corrupt]: run fsck",
+        "a/0/X: cannot read 2 bodies [ledger_io]: run fsck",
     ]
     assert counted.replayed == 1
 

@@ -159,7 +159,7 @@ def test_the_status_tells_what_the_last_run_did() -> None:
     assert (status, reason, message) == (
         "True",
         "Kept",
-        "everything past its retention is removed, and 1 holds are active",
+        "everything past its retention is removed, with 1 active hold",
     )
     assert kept.status == {
         "retentionKeyName": KEY.name,
@@ -367,9 +367,7 @@ def test_without_an_auditor_it_waits_for_none_and_says_that_there_is_no_anchor(
     assert "--auditor" not in command(kept)
     assert egress(kept) == []
     ended = said(plan=digest(), anchor="none")
-    message = (
-        "everything past its retention is removed, and 1 holds are active; no anchor: there is no auditor"
-    )
+    message = "everything past its retention is removed, with 1 active hold; no anchor: there is no auditor"
     assert kept.condition(ended) == ("True", "Kept", message)
     assert kept.status["anchor"] == "none"
     # One comes, and with the next run the word goes.

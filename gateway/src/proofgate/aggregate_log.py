@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from proofgate_schema.counts import counted
+
 from proofgate import _core
 from proofgate.mirror.aggregate import WIDTH, path_of, split
 
@@ -94,7 +96,9 @@ def read_on(source: Source, key: str, before: Statements | None = None) -> State
         raise AggregateLogError(f"the checkpoint of {source} has another origin than the auditor's: {origin}")
     known = before if before is not None and before.origin == origin else Statements(origin)
     if size < known.tree.size:
-        raise AggregateLogError(f"the auditor's log shrank: it has {size} entries, and had {known.tree.size}")
+        raise AggregateLogError(
+            f"the auditor's log shrank: it has {counted(size, 'entry')}, and had {known.tree.size}"
+        )
     tree = _core.Tree(known.tree.size, known.tree.peaks)
     found = set(known.digests)
     for entry in entries(source, size, tree.size):

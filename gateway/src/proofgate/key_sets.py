@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from proofgate_schema.counts import counted
+
 from proofgate import _core, profiling
 from proofgate.config import Config
 from proofgate.daemon_thread import in_daemon_thread
@@ -185,7 +187,9 @@ class KeySets(Refreshing):
             return
         delay = source.fail(self._clock(), code, self._spread())
         effect = (
-            "its tokens are refused" if source.keys is None else f"its {source.keys} known keys stay in use"
+            "its tokens are refused"
+            if source.keys is None
+            else f"it keeps {counted(source.keys, 'known key')} in use"
         )
         log.warning(
             "issuer %s: its keys cannot be fetched: %s; %s, next attempt in %.0f s",

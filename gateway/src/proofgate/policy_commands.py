@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
+from proofgate_schema.counts import counted
 from proofgate_schema.policy import Scope
 
 from proofgate import _core, output
@@ -42,7 +43,9 @@ def test(options: argparse.Namespace) -> int:
     failures = [*example_failures(settings.policy), *sample_failures(settings, samples)]
     rules = settings.policy.rules
     examples = sum(len(rule.examples.match) + len(rule.examples.no_match) for rule in rules)
-    tried = f"{examples} examples of {len(rules)} rules, {len(samples)} samples"
+    tried = (
+        f"{counted(examples, 'example')} of {counted(len(rules), 'rule')}, {counted(len(samples), 'sample')}"
+    )
     if output.is_data(options):
         counts = {"examples": examples, "rules": len(rules), "samples": len(samples)}
         shown = [_failure_document(failure) for failure in failures]
@@ -86,7 +89,7 @@ def rules(options: argparse.Namespace) -> int:
         )
     )
     print(
-        f"{len(active)} rules, {policy.mode}, threshold {policy.threshold or 'none'}"
+        f"{counted(len(active), 'rule')}, {policy.mode}, threshold {policy.threshold or 'none'}"
         + (f"; off: {', '.join(off)}" if off else "")
     )
     return EXIT_OK

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from proofgate_schema.counts import counted
+
 from proofgate import _core, another_key, logs, output
 from proofgate.argument_types import address
 from proofgate.auditor import workers
@@ -329,7 +331,7 @@ def _look_once(watch: Any, witnesses: Any, options: argparse.Namespace) -> int:
             "heads cosigned"
         )
     print(
-        f"{watch.totals.records} records, {watch.totals.entries} tree heads in the aggregate "
-        f"log\n{VERDICTS[code]}"
+        f"{counted(watch.totals.records, 'record')}, {counted(watch.totals.entries, 'tree head')} "
+        f"in the aggregate log\n{VERDICTS[code]}"
     )
     return code

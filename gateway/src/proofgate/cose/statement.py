@@ -6,6 +6,8 @@ import argparse
 from collections.abc import Callable
 from pathlib import Path
 
+from proofgate_schema.counts import counted
+
 from proofgate.cose.note_key import NoteKey
 from proofgate.cose.receipt import is_own_key
 from proofgate.cose.sign1 import CONTENT_TYPE, sign1
@@ -51,7 +53,8 @@ def run(options: argparse.Namespace) -> int:
         raise EvidenceError(f"{out} cannot be written: {error.strerror}") from None
     print(f"wrote {out}")
     held = vkey.split("+", 1)[0]
-    print(f"verified before: {checkpoint.origin} with {checkpoint.size} entries, under the key of {held}")
+    entries = counted(checkpoint.size, "entry")
+    print(f"verified before: {checkpoint.origin} with {entries}, under the key of {held}")
     whose = f"a key of {held}" if own else f"not a key of {held}, whose own signature is in the payload"
     print(f"signed by: {key.name} (key {key.id}), {whose}")
     return EXIT_OK

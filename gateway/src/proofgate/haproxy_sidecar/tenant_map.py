@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from proofgate_schema.counts import counted
+
 from proofgate.haproxy_sidecar.kept_map import KeptMap
 from proofgate.haproxy_sidecar.map_sources import Contents, MapSources
 from proofgate.haproxy_sidecar.runtime_api import RuntimeApi
@@ -121,7 +123,7 @@ class MapFile:
     async def _note(self, content: Contents, checked_at: float) -> None:
         version, count = await self._summary()
         if count != self._entries:
-            raise RefusedError(f"HAProxy holds {count} entries instead of {self._entries}")
+            raise RefusedError(f"HAProxy holds {counted(count, 'entry')} instead of {self._entries}")
         self._known = _Known(self._api.life(), version, count, content, checked_at)
 
     async def _summary(self) -> tuple[int, int]:
@@ -198,7 +200,7 @@ def _difference(entries: int, before: Mapping[str, str], after: Mapping[str, str
     changes += [f"~{_shortened(key)}" for key in after if before.get(key, after[key]) != after[key]]
     shown = " ".join(changes[:_SHOWN_CHANGES])
     rest = len(changes) - _SHOWN_CHANGES
-    return f"{entries} entries: {shown}" + (f" and {rest} more" if rest > 0 else "")
+    return f"{counted(entries, 'entry')}: {shown}" + (f" and {rest} more" if rest > 0 else "")
 
 
 def _shortened(text: str) -> str:

@@ -22,6 +22,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from proofgate_schema.counts import counted
+
 from proofgate import _core
 from proofgate.index.room import NOBODY, Holder, Room, holder_of
 
@@ -217,13 +219,19 @@ class AccessLog:
         if told is None:
             return replay(logs[max(logs)], None) if logs else None
         if told[0] not in logs:
-            raise AccessLogError(f"an access log is missing: {told[1]} of its lines were reported")
+            raise AccessLogError(
+                f"an access log is missing, of which {counted(told[1], 'line')} had been reported"
+            )
         begin = max((part.first for part in logs[told[0]] if part.first <= told[1]), default=None)
         if begin is None:
-            raise AccessLogError(f"{told[1]} lines were reported, but the remaining files start after them")
+            raise AccessLogError(
+                f"the report was about {counted(told[1], 'line')}, but the remaining files start later"
+            )
         found = replay([part for part in logs[told[0]] if part.first >= begin], told)
         if found[1].size < told[1]:
-            raise AccessLogError(f"{told[1]} lines were reported, but only {found[1].size} exist")
+            raise AccessLogError(
+                f"the report was about {counted(told[1], 'line')}, but the log has {found[1].size}"
+            )
         return found
 
     def _finish_cut(self) -> None:
@@ -306,7 +314,9 @@ def replay(
 
     def compare(tree: _core.Tree) -> None:
         if told is not None and tree.size == told[1] and tree.root != told[2]:
-            raise AccessLogError(f"the first {told[1]} lines differ from those that were reported")
+            raise AccessLogError(
+                f"the digest of the first {counted(told[1], 'line')} is not the one that was reported"
+            )
         if at is not None:
             at(tree)
 

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from proofgate_schema.counts import counted
+
 from proofgate import _core, output
 from proofgate.aggregate_log import AggregateLogError, StateFiles, entries
 from proofgate.another_key import is_about_key
@@ -93,13 +95,15 @@ def _report(begun: int, told: list[Told], logs: dict[int, list[Part]], found: li
     files = sorted(logs.get(begun, []), key=lambda part: part.first)
     last = told[-1].size if told else 0
     if not files:
-        found.append(f"log {begun}: {last} lines were reported, but all are missing")
+        found.append(f"log {begun}: missing, although {counted(last, 'line')} had been reported")
         return _DIVERGED
     wanted = {one.size: one.root for one in told}
 
     def compare(tree: _core.Tree) -> None:
         if wanted.get(tree.size, tree.root) != tree.root:
-            raise AccessLogError(f"the first {tree.size} lines differ from those that were reported")
+            raise AccessLogError(
+                f"the digest of the first {counted(tree.size, 'line')} is not the one that was reported"
+            )
 
     try:
         _, tree = replay(files, None, compare)
@@ -107,7 +111,9 @@ def _report(begun: int, told: list[Told], logs: dict[int, list[Part]], found: li
         found.append(f"log {begun}: {error}")
         return _DIVERGED
     if tree.size < last:
-        found.append(f"log {begun}: {last} lines were reported, but only {tree.size} exist")
+        found.append(
+            f"log {begun}: the report was about {counted(last, 'line')}, but the log has {tree.size}"
+        )
         return _DIVERGED
     first = files[0].first
     uncovered = tree.size - last
@@ -133,7 +139,7 @@ def _told(state: Path, key: str, held: str | None) -> dict[int, list[Told]]:
             compared = True
             if tree.root != base64.b64decode(against["root"]):
                 raise _DivergedError(
-                    f"the auditor's log contradicts the given checkpoint of {tree.size} entries"
+                    f"the auditor's log contradicts the given checkpoint of {counted(tree.size, 'entry')}"
                 )
         checkpoint = _head_in(entry)
         if checkpoint is not None:
@@ -144,7 +150,9 @@ def _told(state: Path, key: str, held: str | None) -> dict[int, list[Told]]:
     if tree.root != base64.b64decode(signed["root"]):
         raise _DivergedError("the entries of the auditor's log do not have the root that it signed")
     if not compared:
-        raise _DivergedError(f"the auditor's log has {tree.size} entries, fewer than the given checkpoint")
+        raise _DivergedError(
+            f"the auditor's log has {counted(tree.size, 'entry')}, fewer than the given checkpoint"
+        )
     return told
 
 

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from datetime import date
 from pathlib import Path
 
+from proofgate_schema.counts import counted
+
 from proofgate import _core, output
 from proofgate import logs as process_logs
 from proofgate.another_key import explained, is_about_key
@@ -186,7 +188,7 @@ def run(options: argparse.Namespace) -> int:
         try:
             if options.prune_before is not None:
                 gone = writer.prune(options.prune_before)
-                print(f"{gone} days before {day_name(options.prune_before)} were removed")
+                print(f"removed {counted(gone, 'day')} before {day_name(options.prune_before)}")
             if options.follow:
                 for number in (signal.SIGTERM, signal.SIGINT):
                     signal.signal(number, lambda *_: ended.set())
@@ -197,7 +199,7 @@ def run(options: argparse.Namespace) -> int:
                 logs, problems = _core.ledger_logs(str(options.ledger), key, writer.known(), retention_key)
                 for problem in set(problems).difference(before):
                     logging.getLogger("proofgate.index").error("%s", explained(problem))
-                with shown("indexing", lambda: f"{indexer.records} records"):
+                with shown("indexing", lambda: counted(indexer.records, "record")):
                     indexer.read(logs)
                 if not options.follow or ended.wait(_FOLLOW_SECONDS):
                     break
@@ -209,7 +211,7 @@ def run(options: argparse.Namespace) -> int:
         return fail(f"{error.filename} cannot be read: {error.strerror}", EXIT_FAILED)
     except IndexUnusableError as error:
         return told(error)
-    print(f"{indexer.records} records read into {options.index}")
+    print(f"{counted(indexer.records, 'record')} read into {options.index}")
     if problems and not indexer.problems and all(map(is_about_key, problems)):
         return ExitCode.ANOTHER_KEY
     return EXIT_INVALID_EVIDENCE if problems or indexer.problems else EXIT_OK

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from proofgate_schema.counts import counted
+
 from proofgate import _core, logs, output
 from proofgate.evidence import read_verifying_key
 from proofgate.exit_codes import EXIT_INCOMPLETE, EXIT_INVALID_EVIDENCE, EXIT_OK, EXIT_USAGE, fail
@@ -93,7 +95,7 @@ def run(options: argparse.Namespace) -> int:
             _core.verifying_key(signing_key)
         asked = read_filter(options)
         by_hand.record(options, "export", {**asked.told(), "out": options.out})
-        with shown("exporting", lambda: f"{exchanges} exchanges"):
+        with shown("exporting", lambda: counted(exchanges, "exchange")):
             written = export(options.index, options.ledger, asked, options.out, signing_key, progress)
     except IndexUnusableError as error:
         return told(error)
@@ -104,7 +106,9 @@ def run(options: argparse.Namespace) -> int:
         return fail("--signing-key: the file contains no signing key", EXIT_USAGE)
     for origin, why in sorted(written.unreadable.items()):
         fail(f"left out, because it cannot be read: {origin}: {why}", EXIT_INCOMPLETE)
-    print(f"wrote {options.out}: {written.exchanges} exchanges, {written.records} records")
+    print(
+        f"wrote {options.out}: {counted(written.exchanges, 'exchange')}, {counted(written.records, 'record')}"
+    )
     print("To verify it, get the ledger's verifying key from another source than this export:")
     print(f"  proofgate audit verify-export {options.out} --key verifying-key")
     return EXIT_INCOMPLETE if written.unreadable else EXIT_OK
@@ -146,7 +150,8 @@ def _told(checked: Checked, gaps: dict[tuple[str, str], list[int]]) -> list[str]
     )
     lines = [
         f"asked for: {asked or 'all'}",
-        f"shown: {checked.exchanges} exchanges, {checked.records} records, each in a signed log",
+        f"shown: {counted(checked.exchanges, 'exchange')}, {counted(checked.records, 'record')}, "
+        "each in a signed log",
     ]
     if checked.signed_by is not None:
         lines.append(f"shown: {checked.signed_by} signed the manifest")
@@ -161,7 +166,8 @@ def _told(checked: Checked, gaps: dict[tuple[str, str], list[int]]) -> list[str]
     ]
     if checked.partial:
         lines.append(
-            f"missing: the end, or a further attempt, of {checked.partial} exchanges{_open(checked)}"
+            "missing: the end, or a further attempt, of "
+            f"{counted(checked.partial, 'exchange')}{_open(checked)}"
         )
     if "counts" not in manifest:
         lines.append("not shown: that no end, verdict or refusal is missing; this export does not count them")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Iterator
 
+from proofgate_schema.counts import counted
+
 from proofgate import output
 from proofgate.exit_codes import EXIT_FAILED, EXIT_OK, EXIT_USAGE, fail
 from proofgate.keeping import arguments
@@ -54,12 +56,12 @@ def run(options: argparse.Namespace) -> int:
     else:
         for line in lines(logs, done=options.yes):
             print(line)
+        exchanges, kept = counted(count, "exchange"), counted(stay, "log")
         if options.yes:
-            print(f"destroyed the salts of {count} exchanges; {stay} logs keep their salts")
+            print(f"destroyed the salts of {exchanges}; kept those of {kept}")
         else:
             print(
-                f"nothing was changed: --yes would destroy the salts of {count} exchanges; "
-                f"{stay} logs would keep their salts"
+                f"nothing was changed: --yes would destroy the salts of {exchanges}, and keep those of {kept}"
             )
     return EXIT_FAILED if stay else EXIT_OK
 
@@ -78,14 +80,16 @@ def _erase(options: argparse.Namespace) -> Logs:
 def lines(logs: Logs, *, done: bool) -> Iterator[str]:
     """The printed lines about salts in logs."""
     for log in logs:
+        # Of some logs nobody knows what they held.
+        exchanges = counted(log["exchanges"], "exchange") if log["exchanges"] else "any exchanges"
+        salts = f"the salts of {exchanges} in {log['origin']}"
         match log["action"]:
             case "erase":
                 verb = "erased" if done else "will be erased"
-                yield f"{verb}: the salts of {log['exchanges']} exchanges in {log['origin']}"
+                yield f"{verb}: {salts}"
             case "erased":
-                yield f"already erased: the salts of {log['exchanges']} exchanges in {log['origin']}"
+                yield f"already erased: {salts}"
             case _:
-                # Of some logs nobody knows what they held.
-                yield f"kept: the salts of {log['exchanges'] or 'any'} exchanges in {log['origin']}"
+                yield f"kept: {salts}"
                 for reason in log["reasons"]:
                     yield f"  {reason['code']}: {reason['text']}"

@@ -137,7 +137,7 @@ def _list(options: argparse.Namespace) -> int:
     for hold in holds:
         print(_line(hold))
     active = sum("released" not in hold for hold in holds)
-    print(f"{active} of {len(holds)} holds are active")
+    print(f"active holds: {active} of {len(holds)}")
     return EXIT_OK
 
 

@@ -6,6 +6,8 @@ import argparse
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from proofgate_schema.counts import counted
+
 from proofgate import output
 from proofgate.exit_codes import EXIT_OK, EXIT_USAGE, ExitCode, fail
 from proofgate.keeping import arguments
@@ -69,16 +71,16 @@ def run(options: argparse.Namespace) -> int:
         print(line)
     going = counts["remove"] + counts["finish"]
     if options.yes:
-        print(f"{going} logs were removed, {counts['stay']} were kept")
+        print(f"removed {counted(going, 'log')}, kept {counts['stay']}")
     else:
-        print(f"nothing was changed: --yes would remove {going} logs and keep {counts['stay']}")
+        print(f"nothing was changed: --yes would remove {counted(going, 'log')} and keep {counts['stay']}")
     return exit_code(logs)
 
 
 def _prune(options: argparse.Namespace) -> Logs:
     minimums = arguments.minimums(options.tenant_minimum)
     author = arguments.author(options, signs=options.yes)
-    reason = options.reason or f"the retention of {options.older_than} days"
+    reason = options.reason or f"the retention of {counted(options.older_than, 'day')}"
     why = arguments.Why(author, reason, options.ticket)
     kept = KeptLedger.of(options)
     return kept.prune(options.older_than, minimums, why, options.against, carry_out=options.yes)
@@ -98,13 +100,14 @@ def lines(logs: Logs, *, done: bool) -> Iterator[str]:
     }
     for log in logs:
         held = (
-            f"{log['records']} records, {log['exchanges']} exchanges, newest {arguments.told(log['newest'])}"
+            f"{counted(log['records'], 'record')}, {counted(log['exchanges'], 'exchange')}, "
+            f"newest {arguments.told(log['newest'])}"
         )
         match log["action"]:
             case "remove":
                 yield f"{words['remove']}: {log['origin']}\n  {held}, {log['bytes']} bytes"
             case "finish":
-                yield f"{words['finish']}: {log['origin']}\n  {len(log['left'])} of its files remained"
+                yield f"{words['finish']}: {log['origin']}\n  files that remained: {len(log['left'])}"
             case "removed":
                 yield f"already removed: {log['origin']}"
             case _:

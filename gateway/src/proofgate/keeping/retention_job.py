@@ -16,6 +16,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from proofgate_schema.counts import counted
+
 from proofgate import _core, evidence, output
 from proofgate.exit_codes import EXIT_FAILED, EXIT_OK, EXIT_USAGE, ExitCode, fail
 from proofgate.keeping import arguments, erasing, pruning
@@ -199,7 +201,7 @@ def _keep(options: argparse.Namespace, report: Report) -> None:
     state = json.loads(retention.holds())
     if plan.known is not None and len(state) < plan.known:
         raise RetentionError(
-            f"the state had {plan.known} holds and now has {len(state)}: it was rolled back, so "
+            f"the state had {counted(plan.known, 'hold')} and now has {len(state)}: it was rolled back, so "
             "nothing is removed or erased. Restore the newest state",
             "keeping_state_set_back",
         )
@@ -299,8 +301,9 @@ def _require_clock(ledger: Path, plan: KeepingPlan) -> None:
     quiet = (arguments.now() - max(began)) // _DAY
     if quiet > plan.quiet_days:
         raise RetentionError(
-            f"the newest log began {quiet} days ago, and workers begin one at least every "
-            f"{plan.quiet_days}: this clock is wrong, or no worker runs. Nothing is removed or erased",
+            f"the newest log began {counted(quiet, 'day')} ago, and workers begin one at least every "
+            f"{counted(plan.quiet_days, 'day')}: this clock is wrong, or no worker runs. Nothing is removed "
+            "or erased",
             "clock_doubtful",
         )
 
@@ -327,7 +330,7 @@ def _carry_out(kept: KeptLedger, plan: KeepingPlan, author: str, report: Report,
     without = " (no anchor)" if report.anchor == _NO_ANCHOR else ""
     if plan.removal is not None:
         days, minimums = plan.removal
-        why = arguments.Why(author, f"the retention of {days} days{without}")
+        why = arguments.Why(author, f"the retention of {counted(days, 'day')}{without}")
         report.removal = kept.prune(days, minimums, why, carry_out=carry_out)
         gone = [log for log in report.removal if log["action"] != "stay"]
         report.removed = len(gone)
@@ -348,8 +351,9 @@ def _carry_out(kept: KeptLedger, plan: KeepingPlan, author: str, report: Report,
     if waiting := report.staying[NOT_ANCHORED]:
         report.result = NOT_ANCHORED
         told = f"; {report.message}" if report.message else ""
+        held_back = counted(waiting, "log")
         report.message = (
-            f"signed statements about {waiting} logs wait until the auditor's log contains them{told}"
+            f"signed statements about {held_back} wait until the auditor's log contains them{told}"
         )
 
 
@@ -382,4 +386,4 @@ def _print(options: argparse.Namespace, report: Report) -> None:
             print(report.message)
         return
     outside = f", {len(report.outside)} of them not in the plan" if report.outside else ""
-    print(f"{report.holds} holds are active{outside}")
+    print(f"{counted(report.holds or 0, 'active hold')}{outside}")

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from proofgate_schema.counts import counted
+
 from proofgate import evidence, output
 from proofgate.exit_codes import EXIT_FAILED, EXIT_OK, EXIT_USAGE, fail
 from proofgate.keeping import arguments
@@ -90,8 +92,8 @@ def run(options: argparse.Namespace) -> int:
             print(line)
         if not options.yes:
             print(
-                f"nothing was changed: --yes would destroy {len(going)} keys of {options.tenant} and keep "
-                f"{stay}"
+                f"nothing was changed: --yes would destroy {counted(len(going), 'key')} of {options.tenant} "
+                f"and keep {stay}"
             )
         if command is not None:
             print(
@@ -202,13 +204,14 @@ def _lines(keys: list[_Key], *, done: bool) -> Iterator[str]:
     if not keys:
         yield "no shred key is known: the folder has none, and no admission names one"
     for key in keys:
+        named = f"key {key['key']}, with the salts of {counted(key['exchanges'], 'exchange')}"
         match key["action"]:
             case "destroy":
                 verb = "destroyed" if done else "will be destroyed"
-                yield f"{verb}: key {key['key']}, with the salts of {key['exchanges']} exchanges"
+                yield f"{verb}: {named}"
             case "destroyed":
-                yield f"already destroyed: key {key['key']}, with the salts of {key['exchanges']} exchanges"
+                yield f"already destroyed: {named}"
             case _:
-                yield f"kept: key {key['key']}, with the salts of {key['exchanges']} exchanges"
+                yield f"kept: {named}"
                 for reason in key["reasons"]:
                     yield f"  {reason['code']}: {reason['text']}"

@@ -1,4 +1,4 @@
-"""The log of a child of `quickstart --start`: a file of bounded size, which the child itself begins anew.
+"""The log of a child of `quickstart --start`: a file of bounded size, which the child itself starts again.
 
 The child rotates and not its parent, because only the process whose output it is can move it without a gap:
 `dup2` replaces a descriptor atomically, so each write is in one of the files. A pipe to the parent would

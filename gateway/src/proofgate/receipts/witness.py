@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from proofgate_schema.counts import counted
+
 from proofgate.evidence import EvidenceError, read_verifying_key
 from proofgate.receipts import bundle
 from proofgate.receipts.bundle import Checkpoint, ContradictedError, Receipt, Verified
@@ -95,8 +97,9 @@ class Witness:
         if behind is not None:
             now = verified.newest[behind].size
             raise ContradictedError(
-                f"{behind} was rolled back: {held[behind].size} of its records were signed before, and "
-                f"the gateway shows {now} without a proof that they are consistent"
+                f"{behind} was rolled back: its checkpoint covered "
+                f"{counted(held[behind].size, 'record')} before, and the gateway shows "
+                f"{now} without a proof that they are consistent"
             )
         raise EvidenceError(
             f"the gateway does not prove that {unshown[0]} is consistent with what was signed before"

@@ -8,6 +8,8 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
+from proofgate_schema.counts import counted
+
 from proofgate import _core, output
 from proofgate.another_key import explained, is_about_key
 from proofgate.config import InvalidConfigError, load_settings
@@ -159,7 +161,7 @@ def _told(replays: Iterable[list[Replay]]) -> Iterator[list[Replay]]:
     for count, replayed in enumerate(replays, 1):
         yield replayed
         if time.monotonic() >= due:
-            print(f"proofgate: {count} exchanges", file=sys.stderr, flush=True)
+            print(f"proofgate: {counted(count, 'exchange')}", file=sys.stderr, flush=True)
             due = time.monotonic() + _PROGRESS
 
 
@@ -170,7 +172,7 @@ def _print(report: Report, unverified: int, problems: list[str], options: argpar
         return
     print(report.text())
     if unverified:
-        print(f"\nleft out, because no checkpoint covers them: {unverified} exchanges")
+        print(f"\nleft out, because no checkpoint covers them: {counted(unverified, 'exchange')}")
     for problem in problems:
         print(f"\nproblem: {explained(problem)}")
 

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from proofgate_schema.counts import counted
+
 from proofgate.replay.run import Replay
 
 #: Why a body is not at hand that may be there: something of its log cannot be read.
@@ -78,7 +80,7 @@ class Report:
     def problems(self) -> list[str]:
         """What could not be read of logs, in words."""
         return [
-            f"{origin}: {count} bodies cannot be read [{reason}]: run fsck"
+            f"{origin}: cannot read {counted(count, 'body')} [{reason}]: run fsck"
             for (origin, reason), count in sorted(self.unreadable.items())
         ]
 
@@ -109,7 +111,10 @@ class Report:
         for direction in DIRECTIONS:
             rows.append((f"{direction}s", *(str(self.results[direction, result]) for result in RESULTS)))
         versions = ", ".join(_plain(version) for version in sorted(self.versions))
-        parts = [f"{self.exchanges} exchanges, decided by version {versions or 'unknown'}", _table(rows)]
+        parts = [
+            f"{counted(self.exchanges, 'exchange')}, decided by version {versions or 'unknown'}",
+            _table(rows),
+        ]
         reasons = [(direction, result, reason) for direction, result, reason in sorted(self.reasons)]
         if reasons:
             told = [
@@ -120,7 +125,9 @@ class Report:
             parts.append(_table([("", "result", "reason", "count"), *told]))
         if self.refused:
             total, without = self.refused.total(), self.refused[False]
-            parts.append(f"refused by a policy: {total} requests, {without} of them without a stored body")
+            parts.append(
+                f"refused by a policy: {counted(total, 'request')}, {without} of them without a stored body"
+            )
         if self.changes:
             head = ("direction", "tenant", "model", "recorded", "replayed", "count")
             parts.append(_counted(head, self.changes))

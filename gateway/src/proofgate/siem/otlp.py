@@ -16,6 +16,7 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import (
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, ArrayValue, InstrumentationScope, KeyValue
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, ResourceLogs, ScopeLogs, SeverityNumber
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
+from proofgate_schema.counts import counted
 
 from proofgate import __version__
 from proofgate.siem import cef, ocsf
@@ -119,7 +120,7 @@ class Otlp:
             # It took them, and says so in another form than the protocol's.
             return
         if rejected:
-            raise SinkError("siem_refused", f"it rejects {rejected} records")
+            raise SinkError("siem_refused", f"it rejects {counted(rejected, 'record')}")
 
 
 def record(event: Event, form: str = ATTRIBUTES) -> LogRecord:

@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from proofgate_schema.counts import counted
+
 from proofgate import _core
 from proofgate.index.follow import head
 from proofgate.siem.cursor import Cursor
@@ -99,7 +101,7 @@ class Stream:
         if lag < self.patience:
             return []
         why = self._failure or next((f"{of}: {said}" for of, said in list(self._problems.items())), None)
-        message = f"exchanges have not been sent for {int(self.patience)} seconds" + (
+        message = f"exchanges have not been sent for {counted(int(self.patience), 'second')}" + (
             f": {why}" if why else ""
         )
         since = time.time_ns() // 1000 - int(lag * 1e6)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
+from proofgate_schema.counts import counted
+
 from proofgate.limit_kinds import LIMIT_KINDS, LimitKind
 from proofgate.status.seen import Gateway, Key, Limits, Log, Tenant, Used, Worker
 
@@ -25,15 +27,17 @@ def of_gateway(gateway: Gateway, now: datetime) -> str:
 
 def of_worker(worker: Worker) -> str:
     """A worker, as facts."""
-    refused = _NOTHING if worker.limit_refusals is None else str(worker.limit_refusals)
+    refused = (
+        f"{_NOTHING} requests" if worker.limit_refusals is None else counted(worker.limit_refusals, "request")
+    )
     written, synced = worker.log.size, worker.durable
     records = f"{written} written, {synced} synced, {worker.checkpointed} covered by a checkpoint"
     facts = [
         ("worker", f"{worker.shard}, {worker.not_ready or 'Ready'}, {worker.address}"),
         ("log", worker.log.origin),
         ("records", records),
-        ("exchanges", f"{worker.in_flight} in flight, on {worker.connections} connections"),
-        ("limits", f"{refused} requests refused since the start"),
+        ("exchanges", f"{worker.in_flight} in flight, on {counted(worker.connections, 'connection')}"),
+        ("limits", f"{refused} refused since the start"),
         ("configuration", worker.config_digest[:_DIGEST_SHOWN]),
         *(("trouble", line) for line in worker.trouble),
     ]

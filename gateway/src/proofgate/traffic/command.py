@@ -9,6 +9,8 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
+from proofgate_schema.counts import counted
+
 from proofgate.exit_codes import EXIT_FAILED, EXIT_OK, EXIT_USAGE, fail
 
 _MOST = 10_000
@@ -72,7 +74,7 @@ def run(options: argparse.Namespace) -> int:
         running = Folder(folder).running()
         if not running.simulated and not options.real_provider:
             return fail(
-                f"{folder} has a real provider, which would be asked {options.requests} times: "
+                f"{folder} has a real provider, which would be asked {counted(options.requests, 'time')}: "
                 "--real-provider allows that",
                 EXIT_USAGE,
             )

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from proofgate_schema.counts import counted
+
 from proofgate_operator import metrics
 from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.build import gateway_secrets
@@ -125,7 +127,7 @@ async def execute(
             await client.delete(ref.kind, gateway.namespace, ref.name, head["uid"], head["resourceVersion"])
             done.changed = True
     if plan.rescale is not None:
-        with one(worker, "scale", f"scaled to {plan.rescale} workers:"):
+        with one(worker, "scale", f"scaled to {counted(plan.rescale, 'worker')}:"):
             scaled = {"spec": {"replicas": plan.rescale}}
             await merge_patch(client, worker.kind, gateway.namespace, worker.name, scaled)
             done.changed = True

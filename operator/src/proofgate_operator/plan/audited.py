@@ -9,6 +9,8 @@ import math
 import re
 from collections.abc import Iterable
 
+from proofgate_schema.counts import counted
+
 from proofgate_operator.api.conditions import Condition, ConditionStatus, ConditionType
 from proofgate_operator.build.naming import Manifest, names
 from proofgate_operator.plan.audit_key import OWNER
@@ -127,7 +129,9 @@ def _of_report(situation: Situation, report: AuditReport) -> Condition:
     if told is None or report.uncosigned >= _deadline(situation):
         return _not_cosigned(situation, report)
     return _audited(
-        True, "NothingFound", f"the ledger verifies, as {told.size} tree heads state{_index(report)}"
+        True,
+        "NothingFound",
+        f"the ledger verifies, up to the newest of {counted(told.size, 'tree head')}{_index(report)}",
     )
 
 

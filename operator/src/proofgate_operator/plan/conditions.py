@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from proofgate_schema.counts import counted
+
 from proofgate_operator.api.conditions import Condition, ConditionStatus, ConditionType
 from proofgate_operator.api.gateway import FORCE_SCALE_DOWN_ANNOTATION
 from proofgate_operator.build.naming import Manifest, names
@@ -219,9 +221,9 @@ def _progressing(situation: Situation, workers: Manifest | None, balancer: Manif
         return _condition(kind, False, *_WAITING)
     if movement.purpose is Purpose.SCALING_DOWN:
         asked = int(workers["spec"]["replicas"])
-        return _condition(kind, True, "ScalingDown", f"from {asked} workers to {spec.replicas}")
+        return _condition(kind, True, "ScalingDown", f"from {counted(asked, 'worker')} to {spec.replicas}")
     if count(workers, "replicas") < spec.replicas:
-        message = f"from {count(workers, 'replicas')} workers to {spec.replicas}"
+        message = f"from {counted(count(workers, 'replicas'), 'worker')} to {spec.replicas}"
         return _condition(kind, True, "ScalingUp", message)
     if _rolling(workers, spec.replicas):
         return _condition(kind, True, "WorkersStarting", "workers start")
@@ -243,7 +245,7 @@ def _scaling_safe(situation: Situation, workers: Manifest | None) -> Condition:
         message = f"forced by {FORCE_SCALE_DOWN_ANNOTATION} although {movement.blocked}"
         return _condition(kind, False, "ScaleDownForced", message)
     if movement.blocked:
-        message = f"to {situation.gateway.spec.replicas} workers: {movement.blocked}"
+        message = f"to {counted(situation.gateway.spec.replicas, 'worker')}: {movement.blocked}"
         return _condition(kind, False, "ScaleDownBlocked", message)
     if movement.purpose is Purpose.SCALING_DOWN:
         message = f"{movement.waits_for} is being removed: it retires, drains and seals its log"

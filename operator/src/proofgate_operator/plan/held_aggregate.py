@@ -9,6 +9,8 @@ held of a log is only ever replaced by something newer, and logs of other names 
 
 from dataclasses import dataclass
 
+from proofgate_schema.counts import counted
+
 from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.build import auditor
 from proofgate_operator.build.checkpoint import Aggregate, InvalidCheckpoint, read_aggregate
@@ -51,11 +53,12 @@ def held_aggregate(gateway: Gateway, seen: Observed, key: LedgerKey | None) -> H
     held, told = _read(data.get(name), key), _read(note, key)
     fork = setback = None
     if held and told and told.size == held.size and told.root != held.root:
-        fork = f"the auditor signed {told.size} tree heads of {key.name} with another root than before"
+        heads = counted(told.size, "tree head")
+        fork = f"the auditor signed {heads} of {key.name} with another root than before"
     if held and told and told.size < held.size:
         setback = (
-            f"the auditor reports {told.size} tree heads of {key.name}, but the held checkpoint has "
-            f"{held.size}"
+            f"the auditor reports {counted(told.size, 'tree head')} of {key.name}, but the held checkpoint "
+            f"has {held.size}"
         )
     first = name not in data
     # What stands there and is none of this key's is left: the auditor refuses it, and somebody has to look.

@@ -9,6 +9,8 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from proofgate_schema.counts import counted
+
 from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.api.volume import VolumeMode
 from proofgate_operator.build import checkpoint
@@ -65,11 +67,12 @@ def held_checkpoints(
         kept, new = _read(note, shard, keys), _read(told.get(shard), shard, keys)
         if kept and new and kept.age == new.age and kept.root != new.root:
             forks.append(
-                f"worker {shard} signed {new.size} records of {new.incarnation} with another root than before"
+                f"worker {shard} signed {counted(new.size, 'record')} of {new.incarnation} with another root "
+                "than before"
             )
         if kept and new and kept.age > new.age:
             setbacks.append(
-                f"worker {shard} reports {new.size} records of "
+                f"worker {shard} reports {counted(new.size, 'record')} of "
                 f"{new.incarnation}, but the held checkpoint has {kept.size} of {kept.incarnation}"
             )
         if new and (kept is None or new.age > kept.age):

@@ -4,6 +4,8 @@ True: the last run did what the manifest says. False: something stays that was t
 somebody looks. Unknown: it has not run yet, or may not now. The gateway serves in any case.
 """
 
+from proofgate_schema.counts import counted
+
 from proofgate_operator.api.conditions import Condition, ConditionStatus, ConditionType
 from proofgate_operator.build import retention
 from proofgate_operator.build.naming import Manifest, names
@@ -73,11 +75,12 @@ def kept(situation: Situation) -> tuple[Condition, ...]:
         count = told.get("holdsNotInManifestCount", len(outside))
         since = _since(situation, told)
         message = (
-            f"{count} active holds are not in the manifest: {', '.join(outside)}. Release them with "
+            f"{counted(count, 'active hold')} not in the manifest: {', '.join(outside)}. Release with "
             f"`released` in the manifest, or by hand{since}"
         )
         return (_kept(True, "HeldOutsideManifest", message),)
-    done = f"everything past its retention is removed, and {told['holds']} holds are active{_anchor(told)}"
+    holds = counted(told["holds"], "active hold")
+    done = f"everything past its retention is removed, with {holds}{_anchor(told)}"
     return (_kept(True, "Kept", f"{done}{_since(situation, told)}"),)
 
 

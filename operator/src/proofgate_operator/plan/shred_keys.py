@@ -4,6 +4,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 
+from proofgate_schema.counts import counted
+
 from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.build.naming import Manifest, names
 from proofgate_operator.build.shred_keys import shred_keys_entry
@@ -133,7 +135,7 @@ def _crowded(without: Set[str]) -> Iterator[Fault]:
     if without:
         crowded = [namespace for namespace, _ in Counter(map(_namespace, sorted(without))).most_common()]
         message = (
-            f"{len(without)} tenants have no shred key, because the Secret is full, or their "
+            f"no shred key for {counted(len(without), 'tenant')}, because the Secret is full, or their "
             f"namespace has reached its limit: {_some(crowded)}"
         )
         yield Fault("spec.ledger.shredKeys", "NoRoom", message)

@@ -91,7 +91,7 @@ async function bundle(index, size) {
   const entries = splitBundle(new Uint8Array(await answer.arrayBuffer()));
   const expected = Math.min(BUNDLE, size - index * BUNDLE);
   if (entries.length !== expected) {
-    throw new AuditorError("bundle", `a bundle has ${entries.length} entries instead of ${expected}`);
+    throw new AuditorError("bundle", `a bundle has the wrong number of entries: ${entries.length} instead of ${expected}`);
   }
   return entries;
 }

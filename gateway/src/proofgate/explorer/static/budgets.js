@@ -37,7 +37,7 @@ function content({ tenants, left_out: leftOut, limit_kinds: kinds = [], shards, 
       el("h2", { id: "used" }, "Budgets"),
       table(`Use in these windows, and the limits: ${spans(windows)}`, columns(windows), tenants.map((of) => row(of, windows, kinds)), "wide"),
       windows.month && !windows.month.whole ? el("p", { class: "caveat" }, "The index has only a part of this month, so earlier use is missing.") : null,
-      leftOut > 0 ? el("p", { class: "caveat" }, `${plural(leftOut, "tenant")} are not shown: filter by tenant to see one.`) : null,
+      leftOut > 0 ? el("p", { class: "caveat" }, `Not shown: ${plural(leftOut, "tenant")}. Filter by tenant to see one.`) : null,
       el(
         "p",
         { class: "hint" },

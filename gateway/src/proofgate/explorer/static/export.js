@@ -4,7 +4,7 @@ import { query } from "./filters.js";
 import { readFile, signedIn } from "./reader.js";
 import { again } from "./sign-in.js";
 import { failure } from "./steps.js";
-import { count } from "./words.js";
+import { plural } from "./words.js";
 
 const FORMATS = [
   ["csv", "Download CSV"],
@@ -20,8 +20,8 @@ export function exports(filters) {
       download(name, blob);
       said.replaceChildren(
         cutSince
-          ? el("p", { class: "caveat" }, `The file is not complete: it has the newest ${count(exchanges)} exchanges, from ${cutSince} on. For the others, choose earlier days, or use `, el("code", {}, "proofgate audit export"), " on the auditor's host.")
-          : el("p", { class: "hint" }, `${count(exchanges)} exchanges. The auditor recorded that you exported them.${format === "bundle" ? " Check it with “proofgate audit verify-export”." : ""}`),
+          ? el("p", { class: "caveat" }, `The file is not complete: it has the newest ${plural(exchanges, "exchange")}, from ${cutSince} on. For the others, choose earlier days, or use `, el("code", {}, "proofgate audit export"), " on the auditor's host.")
+          : el("p", { class: "hint" }, `${plural(exchanges, "exchange")}. The auditor recorded that you exported them.${format === "bundle" ? " Check it with “proofgate audit verify-export”." : ""}`),
       );
     } catch (error) {
       if (signedIn() === null) return again();

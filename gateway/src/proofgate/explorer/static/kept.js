@@ -51,7 +51,7 @@ export async function compare(key, older, newer) {
   if (!first.ok) return first;
   if (!second.ok) return second;
   if (sizeOf(first) > sizeOf(second)) {
-    const message = `the log had ${first.size} signed entries, and now it has ${second.size}`;
+    const message = `the log was signed at size ${first.size}, and now at size ${second.size}`;
     return { ok: false, error: { code: "set_back", message }, older: first, newer: second };
   }
   let hashes = "[]";

@@ -6,7 +6,7 @@ import { read } from "./reader.js";
 import { missing } from "./sign-in.js";
 import { stacked } from "./stacked.js";
 import { bounds, picker } from "./time-range.js";
-import { count } from "./words.js";
+import { count, plural } from "./words.js";
 
 const NAMES = ["range", "since", "until", "by", "tenant"];
 const BY = new Map([
@@ -62,7 +62,7 @@ function figures({ totals, since, until }, time) {
       "dl",
       { class: "figures" },
       figure("Requests", count(totals.exchanges), {}),
-      figure("Denied by policy", count(totals.denied), { verdict: "denied" }, totals.blocked > 0 ? `and ${count(totals.blocked)} responses` : null),
+      figure("Denied by policy", count(totals.denied), { verdict: "denied" }, totals.blocked > 0 ? `and ${plural(totals.blocked, "response")}` : null),
       figure("Redacted", count(totals.redacted), { verdict: "redacted" }),
       figure("Refused otherwise", count(totals.refused), { verdict: "refused" }, "limits, keys, errors"),
       figure("Cost", dollars(totals.cost_nanodollars) ?? "", null, totals.unpriced > 0 ? `${count(totals.unpriced)} without a price` : null),

@@ -211,7 +211,7 @@ function compareSection(key, note) {
     count(one.size),
     moment(one.seen * 1000),
     el("code", {}, shortHash(one.note.split("\n")[2] ?? "")),
-    button("Compare", () => compare(one.note), { "aria-label": `Compare with the one of ${count(one.size)} entries` }),
+    button("Compare", () => compare(one.note), { "aria-label": `Compare with the one of ${plural(one.size, "entry", "entries")}` }),
   ]);
   const columns = [{ name: "Entries", numeric: true }, { name: "Seen here" }, { name: "Root" }, { name: "" }];
   return el(
