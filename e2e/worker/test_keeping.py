@@ -160,7 +160,7 @@ def test_a_ledger_that_was_shortened_by_right_verifies_for_everybody(kept: Kept,
     assert code == 2 and "[log_removed]" in text
     index = ["index", "--ledger", str(audit.ledger), "--ledger-key", audit.key, "--index", str(tmp_path / "index")]
     code, text = kept.run(*index)
-    assert code == 40 and "without the retention key nobody can tell by whom" in text
+    assert code == 40 and "without the retention key the tombstone cannot be verified" in text
     _, other = _core.generate_key("proofgate.dev/local/other-retention")
     code, text = kept.run(*index, "--keeping-key", other)
     assert code == 40 and "its tombstone is refused" in text

@@ -308,7 +308,7 @@ def test_bedrock_answers_whole_in_frames_and_with_errors_of_its_own(mock: Mock) 
     refused = HTTP.post(f"{url}/converse", json=said("mock:status=429"), headers=key)
     assert (refused.status_code, refused.headers["retry-after"]) == (429, "1")
     assert refused.headers["x-amzn-errortype"] == "ThrottlingException"
-    assert refused.json()["message"].startswith("the mock fails with 429")
+    assert refused.json()["message"].startswith("simulated failure with status 429")
     invoked = HTTP.post(f"{url}/invoke", json={"max_tokens": 9, "messages": []}, headers=key)
     assert (invoked.status_code, invoked.headers["x-amzn-errortype"]) == (400, "ValidationException")
 

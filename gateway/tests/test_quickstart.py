@@ -93,7 +93,7 @@ def test_a_folder_that_is_there_is_left_as_it_is(folder: Path) -> None:
         (replace(SETUP, base_url="ftp://elsewhere"), "baseURL: write an http or https URL"),
         (replace(SETUP, models=("two words",)), "models[0].name"),
         (replace(SETUP, models=("same", "same")), "models"),
-        (replace(SETUP, name="a+b"), "a+b cannot name a key"),
+        (replace(SETUP, name="a+b"), "'a+b' is not a valid name for a key"),
         (replace(SETUP, listen=Setup.admin_listen), "listen"),
     ],
 )

@@ -367,7 +367,7 @@ def test_a_file_that_is_spoiled_since_the_plan_leaves_the_rest_to_you(
     monkeypatch.setattr(Folder, "drop", spoiled)
     assert main([*shred, "--shred-keys", str(folder), "--yes"]) == 1
     shown = capsys.readouterr()
-    assert "holds no shred keys" in shown.err
+    assert "contains no shred keys" in shown.err
     assert "Remove them:" in shown.out
 
 

@@ -23,7 +23,7 @@ from proofgate_operator.plan.certificates import (
 )
 from tests.certificates import write_certificate
 
-UNSUPPORTED = "has a private key under tls.key of a kind that is not supported"
+UNSUPPORTED = "has a private key under tls.key whose type is not supported"
 
 
 @pytest.fixture(scope="module")

@@ -146,7 +146,7 @@ def _read(path: Path) -> str:
     except OSError as error:
         raise KeyFileError(f"{path} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise KeyFileError(f"{path} holds no key: it is not text") from None
+        raise KeyFileError(f"{path} contains no key: it is not text") from None
 
 
 def _name(path: Path, text: str) -> str:
@@ -154,7 +154,9 @@ def _name(path: Path, text: str) -> str:
         return _core.verifying_key(text).split("+")[0]
     except ValueError:
         # The core's message may describe the key.
-        raise KeyFileError(f"{path} holds no signing key: create one with proofgate keys generate") from None
+        raise KeyFileError(
+            f"{path} contains no signing key: create one with `proofgate keys generate`"
+        ) from None
 
 
 def _first_line(text: str) -> str:

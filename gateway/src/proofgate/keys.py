@@ -28,7 +28,7 @@ def write_key_pair(name: str, directory: Path, *, witness: bool = False) -> str:
     try:
         signing, verifying = _core.generate_witness_key(name) if witness else _core.generate_key(name)
     except ValueError as error:
-        raise KeyFileError(f"{name} cannot name a key: {error}") from None
+        raise KeyFileError(f"{name!r} is not a valid name for a key: {error}") from None
     try:
         directory.mkdir(parents=True, exist_ok=True)
         write_new(directory / SIGNING_KEY_FILE, signing, 0o600)

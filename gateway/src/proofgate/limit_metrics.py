@@ -78,9 +78,9 @@ def _lines(document: dict[str, Any]) -> Iterator[str]:
 def _families(prefix: str, whose: str, subjects: list[_Subject]) -> Iterator[str]:
     limits = [(labels, [*_limits(document)]) for labels, document in subjects]
     in_use = [(labels, found) for labels, found in limits if any(used for _, used, _ in found)]
-    for suffix, text, part in (("used", "used", 0), ("maximum", "allowed", 1)):
+    for suffix, text, part in (("used", "Used part", 0), ("maximum", "Maximum", 1)):
         name = f"{prefix}_{suffix}"
-        yield f"# HELP {name} How much is {text} of {whose}, in the unit that the limit is named after."
+        yield f"# HELP {name} {text} of {whose}, in the unit of the limit's name."
         yield f"# TYPE {name} gauge"
         for labels, found in in_use:
             for limit, *values in found:

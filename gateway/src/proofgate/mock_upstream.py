@@ -179,7 +179,7 @@ async def _send_answer(
     if status is not None:
         in_head = status in (429, 503) and not isinstance(exchange, GeneratedContent)
         retry = [(b"retry-after", b"1")] if in_head else []
-        message = f"the mock fails with {status} as asked"
+        message = f"simulated failure with status {status}, as requested"
         await _fail(send, type(exchange), status, "mock_failure", message, retry)
         return True
     if exchange.stream:

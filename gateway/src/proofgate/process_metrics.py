@@ -30,7 +30,7 @@ def render(component: str, *, openmetrics: bool = False) -> str:
 
 def _build(component: str) -> Iterator[str]:
     name = "proofgate_build_info"
-    yield from _family(name, "gauge", "1, with the version of what runs as labels")
+    yield from _family(name, "gauge", "1, with the running version as labels")
     python = platform.python_version()
     yield f'{name}{{component="{component}",version="{__version__}",python="{python}"}} 1'
 
@@ -51,9 +51,13 @@ def _process(total: str) -> Iterator[str]:
     for name, value, text in (
         ("resident_memory_bytes", int(fields[_RSS]) * page, "Resident memory"),
         ("virtual_memory_bytes", int(fields[_VSIZE]), "Virtual memory"),
-        ("start_time_seconds", boot + int(fields[_START]) / ticks, "When the process began"),
-        ("open_fds", descriptors, "Open file descriptors"),
-        ("max_fds", resource.getrlimit(resource.RLIMIT_NOFILE)[0], "Most file descriptors"),
+        (
+            "start_time_seconds",
+            boot + int(fields[_START]) / ticks,
+            "Start time of the process since the Unix epoch, in seconds",
+        ),
+        ("open_fds", descriptors, "Number of open file descriptors"),
+        ("max_fds", resource.getrlimit(resource.RLIMIT_NOFILE)[0], "Maximum number of open file descriptors"),
     ):
         yield from _family(f"process_{name}", "gauge", text)
         yield f"process_{name} {value}"

@@ -220,10 +220,10 @@ ledger:
   signingKeyFile: {SIGNING_KEY_FILE}
   # Records also survive a loss of power, at a higher latency.
   #durability: Synced
-# For clients. Use 0.0.0.0:8080 to serve other machines, too, and give the worker a certificate.
+# The traffic port, for clients. To serve other machines too, use 0.0.0.0:8080 and a certificate.
 listen: {json.dumps(setup.listen)}
 #tls: {{certificateFile: tls.crt, privateKeyFile: tls.key}}
-# For you: health, metrics, proofs.
+# The admin port, for administrators: health, metrics, proofs.
 admin: {{listen: {json.dumps(setup.admin_listen)}, tokenFile: {ADMIN_TOKEN}}}
 providers:
   - name: upstream
@@ -236,8 +236,8 @@ models:
 {models}{demo_models}
 tenants:
   - name: acme
-    # SHA-256 of the key in {TENANT_KEY}, which no worker reads. Another key: openssl rand -hex 24, and
-    # `proofgate keys hash` for its hash.
+    # SHA-256 of the API key in the file {TENANT_KEY}, which the worker does not read. To create another
+    # key: openssl rand -hex 24. `proofgate keys hash` prints its hash.
     keyHashes: [{digests[TENANT]}]
     #limits: {{requestsPerMinute: 60, tokensPerDay: 1000000, concurrency: 8}}
 {demo_tenants}\
@@ -292,7 +292,7 @@ def _demo(setup: Setup, digests: Mapping[str, str]) -> tuple[str, str]:
     )
     models = f"""
   - {{name: {CLAUDE}, provider: second, maxOutputTokens: 4096}}
-# Dollars for a million tokens. Public providers have default prices; the simulated one has none.
+# US dollars per million tokens. Public providers have default prices; the simulated provider has none.
 prices:
 {prices}"""
     return models, tenants

@@ -83,9 +83,9 @@ def _fetched(options: argparse.Namespace) -> tuple[Receipt, Path]:
     except OSError as error:
         raise EvidenceError(f"{options.api_key_file} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise EvidenceError(f"{options.api_key_file} holds no API key: it is not text") from None
+        raise EvidenceError(f"{options.api_key_file} contains no API key: it is not text") from None
     if not key:
-        raise EvidenceError(f"{options.api_key_file} holds no API key: it is empty")
+        raise EvidenceError(f"{options.api_key_file} contains no API key: it is empty")
     out = options.out or Path(f"{Path(options.request_id).name}.receipt.json")
     receipt, text = fetch(UrlSource(options.url, key), options.request_id, options.timeout)
     try:

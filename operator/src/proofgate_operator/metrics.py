@@ -12,7 +12,7 @@ ProcessCollector(registry=REGISTRY)
 
 BUILD = Gauge(
     "proofgate_build_info",
-    "1, with the version of what runs as labels.",
+    "1, with the running version as labels.",
     ["component", "version", "python"],
     registry=REGISTRY,
 )

@@ -195,7 +195,7 @@ def run(options: argparse.Namespace) -> int:
         return fail(f"--signing-key or a verifying key: {error}", EXIT_USAGE)
     if options.new_aggregate:
         logging.getLogger("proofgate.auditor").warning(
-            "starting a new aggregate log in %s: it knows nothing of what happened before", options.state
+            "starting a new aggregate log in %s: it contains no earlier tree heads", options.state
         )
     watch = Watch(auditor, options.scrub << 20, served=served)
     keeping_key = None if options.keeping_key is None else read_verifying_key(options.keeping_key)

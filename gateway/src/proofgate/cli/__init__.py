@@ -143,7 +143,7 @@ def _refuse(words: Sequence[str]) -> NoReturn:
 
     if words[0].startswith("-"):
         hint = suggestion(words[0], ("--help", "--version"))
-        message = f"no option {words[0]}{hint or ': proofgate --help lists what there is'}"
+        message = f"unknown option {words[0]}{hint or ': proofgate --help lists the options and commands'}"
     else:
         given = " ".join(words[:2]) if words[0] in GROUPS else words[0]
         names = {
@@ -158,5 +158,5 @@ def _refuse(words: Sequence[str]) -> NoReturn:
         found = own.get(nearest(name, own) or "") if own and exact is None else None
         found = found or exact or names.get(nearest(name, names) or "")
         hint = f": did you mean {found}?" if found else ": proofgate --help lists the commands"
-        message = f"no command {given}{hint}"
+        message = f"unknown command {given}{hint}"
     sys.exit(fail(message, ExitCode.USAGE))

@@ -24,7 +24,7 @@ def of_all() -> str:
     return (
         "usage: proofgate [GROUP] COMMAND [ARGUMENT]…\n\n"
         "Run an LLM gateway worker that keeps provable records, and verify its evidence.\n\n"
-        f"every day:\n{_rows(of_group(''))}\n\n"
+        f"common commands:\n{_rows(of_group(''))}\n\n"
         "groups:\n" + "\n".join(groups) + "\n\n"
         "options:\n  --help      also after a group or a command\n  --version   print the version\n\n"
         f"exit codes:\n{_exit_codes()}\n"

@@ -43,7 +43,7 @@ class Parser(argparse.ArgumentParser):
             name = word.partition("=")[0]
             if name.startswith("--") and " " not in name and name not in self._option_string_actions:
                 known = (option for option in self._option_string_actions if option.startswith("--"))
-                self.error(f"no option {name}{suggestion(name, known)}")
+                self.error(f"unknown option {name}{suggestion(name, known)}")
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is None or value in action.choices:
@@ -52,8 +52,8 @@ class Parser(argparse.ArgumentParser):
         listed = f": choose from {', '.join(names)}" if len(names) <= _LISTED else ""
         hint = suggestion(str(value), names) or listed
         if isinstance(action, argparse._SubParsersAction):
-            self.error(f"no command {value}{hint}")
-        raise argparse.ArgumentError(action, f"no choice is named {value}{hint}")
+            self.error(f"unknown command {value}{hint}")
+        raise argparse.ArgumentError(action, f"unknown choice {value}{hint}")
 
 
 def suggestion(given: str, known: Iterable[str]) -> str:

@@ -37,7 +37,7 @@ def provider_cas(settings: Settings, files: NamedFiles, findings: Findings) -> d
         known = len(findings.problems)
         text = files.text(path, provider.ca_file)
         if len(findings.problems) == known and not _holds_certificates(text):
-            findings.report("config_bad_ca", path, f"{provider.ca_file} holds no PEM certificate")
+            findings.report("config_bad_ca", path, f"{provider.ca_file} contains no PEM certificate")
         missing = findings.tolerate_since(known, f"requests for models of {provider.name} are refused")
         if not provider.base_url.startswith("https:"):
             findings.report("config_unused_ca", path, "baseURL is not https: remove caFile or use https")
@@ -99,7 +99,7 @@ def client_authorities(settings: Settings, files: NamedFiles, findings: Findings
     known = len(findings.problems)
     text = files.text(path, tls.client_ca_file)
     if len(findings.problems) == known and not _holds_certificates(text):
-        findings.report("config_bad_ca", path, f"{tls.client_ca_file} holds no PEM certificate")
+        findings.report("config_bad_ca", path, f"{tls.client_ca_file} contains no PEM certificate")
     return text
 
 
@@ -116,7 +116,7 @@ def _identity(
     key = files.text(key_path, key_name)
     if len(findings.problems) == known:
         if not _holds_certificates(certificate):
-            message = f"{certificate_name} holds no PEM certificate"
+            message = f"{certificate_name} contains no PEM certificate"
             findings.report("config_bad_certificate", certificate_path, message)
         if (problem := _key_problem(key)) is not None:
             findings.report("config_bad_private_key", key_path, f"{key_name} {problem}")
@@ -140,7 +140,7 @@ def _holds_certificates(text: str) -> bool:
 
 def _key_problem(text: str) -> str | None:
     if "PRIVATE KEY-----" not in text:
-        return "holds no PEM private key"
+        return "contains no PEM private key"
     if "ENCRYPTED" in text:
         return "is encrypted: a worker cannot ask for the passphrase, so decrypt it"
     return None

@@ -63,12 +63,12 @@ def _keys_of(
         elif _HASH.fullmatch(text):
             yield path, KeyDigest(text, expires_at)
         else:
-            findings.report("config_bad_hash", path, f"{_NOT_A_HASH}: make one with proofgate keys hash")
+            findings.report("config_bad_hash", path, f"{_NOT_A_HASH}: create it with `proofgate keys hash`")
     if tenant.key_hashes_file is not None:
         path = (*where, "keyHashesFile")
         known = len(findings.problems)
         text = files.text(path, tenant.key_hashes_file)
-        findings.tolerate_since(known, f"no key in it is valid for {tenant.name}")
+        findings.tolerate_since(known, f"tenant {tenant.name} accepts no key from it")
         for number, line in enumerate(text.splitlines(), start=1):
             entry = line.partition("#")[0].split()
             try:

@@ -112,12 +112,14 @@ def _verifying_key(signing_key: str, settings: Settings, findings: Findings) -> 
         verifying_key = _core.verifying_key(signing_key)
     except ValueError:
         # The core's message may describe the key: only its meaning is repeated.
-        message = f"{ledger.signing_key_file} holds no signing key: make one with proofgate keys generate"
+        message = (
+            f"{ledger.signing_key_file} contains no signing key: create one with `proofgate keys generate`"
+        )
         findings.report("config_bad_signing_key", path, message)
         return ""
     named = verifying_key.split("+")[0]
     if named != ledger.name:
-        message = f"the key is for the ledger {named}: rename the ledger or make a key for {ledger.name}"
+        message = f"the key is for the ledger {named}: rename the ledger, or create a key for {ledger.name}"
         findings.report("config_foreign_key", path, message)
     return verifying_key
 

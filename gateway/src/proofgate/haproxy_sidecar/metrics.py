@@ -10,6 +10,13 @@ from proofgate.haproxy_sidecar.follower import Follower, Standing
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _PREFIX = "proofgate_haproxy_sidecar"
 _FAILURES = ("unreachable", "refused", "internal")
+#: Help of each gauge that a target adds, by the end of its name.
+_GAUGES = {
+    "entries": "Entries of the map or file that HAProxy has loaded",
+    "by_name": "Workers whose addresses are resolved by name",
+    "refused_shards": "Tenant shards that are refused: their previous content stays in use",
+    "expires_timestamp_seconds": "Unix time at which the certificate expires; 0 before it was read",
+}
 
 
 def render(follower: Follower) -> str:
@@ -39,7 +46,7 @@ def _lines(standings: tuple[Standing, ...]) -> Iterator[str]:
         yield f"{_PREFIX}_last_success_timestamp_seconds{{{labels}}} {found.last_success:.3f}"
     gauges = {name for found in standings for name in found.target.gauges()}
     for name in sorted(gauges):
-        yield from _family(name, "gauge", "Of what HAProxy holds")
+        yield from _family(name, "gauge", _GAUGES[name])
         for found in standings:
             value = found.target.gauges().get(name)
             if value is not None:

@@ -123,7 +123,7 @@ class MapFile:
     async def _note(self, content: Contents, checked_at: float) -> None:
         version, count = await self._summary()
         if count != self._entries:
-            raise RefusedError(f"HAProxy holds {counted(count, 'entry')} instead of {self._entries}")
+            raise RefusedError(f"HAProxy has {counted(count, 'entry')} instead of {self._entries}")
         self._known = _Known(self._api.life(), version, count, content, checked_at)
 
     async def _summary(self) -> tuple[int, int]:

@@ -146,7 +146,7 @@ def projected_token(path: str | None, variable: str | None) -> str:
     except UnicodeDecodeError:
         token = ""
     if not 0 < len(token) < TOKEN_MAXIMUM or not re.fullmatch(r"[!-~]+", token):
-        raise IdentityError("token_file", f"{named} holds no token")
+        raise IdentityError("token_file", f"{named} contains no token")
     return token
 
 

@@ -181,7 +181,7 @@ class Credentials(Refreshing):
             for result, count in (("renewed", source.renewals), ("failed", source.all_failures)):
                 lines.append(f'{renewals}_total{{provider="{source.provider}",result="{result}"}} {count}')
         lines += [
-            f"# HELP {left} Seconds until a provider's issued credentials expire; 0 without any.",
+            f"# HELP {left} Seconds until a provider's issued credentials expire; 0 if there are none.",
             f"# TYPE {left} gauge",
             *(f'{left}{{provider="{source.provider}"}} {source.seconds_left(now):.0f}' for source in sources),
         ]

@@ -101,7 +101,7 @@ class Folder:
         except FileNotFoundError:
             return ""
         except UnicodeDecodeError:
-            raise ShredKeysError(f"{self._path(tenant)} holds no shred keys") from None
+            raise ShredKeysError(f"{self._path(tenant)} contains no shred keys") from None
 
     def _replace(self, directory: int, tenant: str, text: str) -> None:
         """Replaces a file as a whole; it stays its owner's. What it held is overwritten where it lay."""
@@ -183,7 +183,7 @@ class Secret:
         try:
             return base64.b64decode(self._data.get(_file_of(tenant), ""), validate=True).decode("ascii")
         except ValueError:
-            raise ShredKeysError(f"the entry of {tenant} holds no shred keys") from None
+            raise ShredKeysError(f"the entry of {tenant} contains no shred keys") from None
 
     def _write(self, tenant: str, text: str) -> None:
         self._data[_file_of(tenant)] = base64.b64encode(text.encode()).decode()

@@ -127,8 +127,8 @@ class Folder:
         """Where everything listens now. Raises QuickstartError when nothing runs on this folder."""
         if not is_quickstart(self.path):
             raise QuickstartError(
-                f"{self.path} is no folder of a quickstart: name one with --directory, or make one with "
-                "`proofgate quickstart --start`"
+                f"{self.path} is not the folder of a quickstart: give one with --directory, or create one "
+                "with `proofgate quickstart --start`"
             )
         try:
             return Running(**json.loads((self.path / _RUNNING).read_text(encoding="utf-8")))

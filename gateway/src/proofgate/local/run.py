@@ -164,9 +164,7 @@ def _told(folder: Folder, running: Running, model: str, options: Options) -> str
     path, command = folder.path, options.command
     inside = {name: shlex.quote(str(path / name)) for name in (TENANT_KEY, VERIFYING_KEY_FILE, LEDGER)}
     directory = "" if str(path) == "proofgate" else f" --directory {shlex.quote(str(path))}"
-    answers = (
-        "\nAnswers are simulated: no provider is asked, and no answer means anything." * running.simulated
-    )
+    answers = "\nAnswers are simulated: no request reaches a real provider." * running.simulated
     traffic = f"  {command} demo-traffic{directory}\n"
     return f"""\
 the gateway runs: http://{running.gateway}/v1{answers}
@@ -199,7 +197,7 @@ def _end(
 ) -> int:
     """Ends all: what sends requests; the worker, which finishes what is open and seals its log; the auditor,
     which can read that; and last the provider, which the worker asked."""
-    print("draining: open requests are finished", flush=True)
+    print("draining: waiting for open requests to finish", flush=True)
     codes = {
         name: supervisor.end(children[name])
         for name in ("traffic", "worker", "auditor", "provider")

@@ -336,7 +336,9 @@ class Mirror:
             files = verified.files(self.ledger, ended, self._ledger_key, self.keeping_key)
         except _core.LedgerError as error:
             if self._copied is None and self._is_gone(ended):
-                return self._suspect(ended, "mirror_log_missing", "the log was gone before it was mirrored")
+                return self._suspect(
+                    ended, "mirror_log_missing", "the log was removed before it was mirrored"
+                )
             if error.code == "ledger_io":
                 raise MirrorError(_UNREADABLE, f"{ended.place} cannot be read: {error}") from None
             return self._doubt(ended, str(error))

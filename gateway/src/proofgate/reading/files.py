@@ -76,7 +76,7 @@ class LedgerFiles:
                 if allowed.fullmatch(entry.name):
                     found.append(entry.name)
                 if len(found) > MOST_NAMES:
-                    message = f"the folder holds more than {MOST_NAMES} names"
+                    message = f"the folder contains more than {MOST_NAMES} names"
                     raise ReadingError("too_many_names", message)
         return sorted(found)
 

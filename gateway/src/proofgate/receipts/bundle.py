@@ -74,7 +74,7 @@ class Receipt:
                 "this is not a receipt: expected the answer of GET /v1/receipts/{id}"
             ) from None
         if not receipt.entries:
-            raise EvidenceError("the receipt holds no record")
+            raise EvidenceError("the receipt contains no record")
         return receipt
 
 
@@ -213,7 +213,7 @@ def _reveal(
         (entry for entry, record in zip(receipt.entries, records, strict=True) if record.kind in kinds), None
     )
     if entry is None:
-        raise ContradictedError(f"the receipt holds no {kinds[0]}, so no {name} was recorded in it")
+        raise ContradictedError(f"the receipt contains no {kinds[0]}, so it records no {name}")
     try:
         _core.reveal_digest(entry.record.encode(), entry.proof, vkey, digest)
     except _core.ProofgateError as error:

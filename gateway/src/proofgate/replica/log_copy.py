@@ -144,7 +144,7 @@ class LogCopy:
                 return
         elif not of.is_file() or of.stat().st_size < offset:
             self.discard()
-            raise CopyError("its copy was shortened, and is made again")
+            raise CopyError("its copy was truncated, and is copied again")
         before = self.cursor
         with of.open("r+b" if continued else "w+b", buffering=0) as file:
             file.truncate(offset)
@@ -233,7 +233,7 @@ class LogCopy:
             return False
         kept = [name for name in names if _KEPT.fullmatch(name)]
         if len(kept) > _MOST_KEPT:
-            raise CopyError(f"too much stays of it: {len(kept)} files")
+            raise CopyError(f"too many of its files remain: {len(kept)}")
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         written = []
         # The tombstone last: with it, its records are not read any more.

@@ -326,7 +326,7 @@ class Replica:
             due = now - self._made_again.get(place, float("-inf")) >= _HOUR
             due = due and self._workers.are_listed(place)
             if place in self._notes and due and now - since >= _REFUSED_SECONDS:
-                log.warning("%s: its copy does not verify, and is made again", place)
+                log.warning("%s: its copy does not verify, and is copied again", place)
                 self._made_again[place] = now
                 self._times_made_again[place] += 1
                 LogCopy(self._root, place).discard()
@@ -353,7 +353,9 @@ class Replica:
             copy = LogCopy(self._root, place)
             if copy.cursor.records or copy.folder.exists():
                 copy.discard()
-                log.info("%s: its copy is older than the index keeps, and was removed", place)
+                log.info(
+                    "%s: its copy was removed, because it is older than the retention of the index", place
+                )
 
     def _too_old(self) -> list[str]:
         """Logs whose successors began before the days that are kept, and that nobody has yet to read.

@@ -39,7 +39,7 @@ def of_worker(worker: Worker) -> str:
         ("exchanges", f"{worker.in_flight} in flight, on {counted(worker.connections, 'connection')}"),
         ("limits", f"{refused} refused since the start"),
         ("configuration", worker.config_digest[:_DIGEST_SHOWN]),
-        *(("trouble", line) for line in worker.trouble),
+        *(("problem", line) for line in worker.trouble),
     ]
     parts = [_table(facts), _limits(worker.limits)]
     return "\n\n".join(_shown(part) for part in parts if part) + "\n"

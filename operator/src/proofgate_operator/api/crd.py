@@ -129,7 +129,7 @@ def fault_schema() -> dict[str, Any]:
             "field": {
                 "type": "string",
                 "maxLength": 256,
-                "description": "Field of the spec that it affects, for example spec.tenants[acme].",
+                "description": "Field of the spec that the problem affects, for example spec.tenants[acme].",
             },
             "reason": {"type": "string", "maxLength": 64, "description": "The problem, in one word."},
             "message": {"type": "string", "maxLength": 1024, "description": "What to fix."},
@@ -154,17 +154,17 @@ def auditor_schema() -> dict[str, Any]:
         "type": "object",
         "required": ["name", "size"],
         "properties": {
-            "name": {"type": "string", "maxLength": 128, "description": "Its name in the policy."},
+            "name": {"type": "string", "maxLength": 128, "description": "Name of the witness in the policy."},
             "lastResult": {
                 "type": "string",
                 "maxLength": 32,
-                "description": "Result of the last request to it: cosigned, or the reason why not.",
+                "description": "Result of the last request to the witness: cosigned, or why not.",
             },
             "size": {
                 **number,
-                "description": "Size of the newest checkpoint that it has cosigned, in tree heads.",
+                "description": "Size of the newest checkpoint that the witness has cosigned, in tree heads.",
             },
-            "cosignedTime": {**time, "description": "Time of that cosignature, by its clock."},
+            "cosignedTime": {**time, "description": "Time of that cosignature, by the witness's clock."},
         },
     }
     return {
@@ -172,8 +172,8 @@ def auditor_schema() -> dict[str, Any]:
         "description": "The auditor's last report, at most a minute old while anything changes. Condition"
         " Audited sums it up.",
         "properties": {
-            "origin": {**text, "description": "Name of its log of tree heads."},
-            "verifyingKey": {**text, "description": "Public key that verifies its checkpoints."},
+            "origin": {**text, "description": "Name of the auditor's log of tree heads."},
+            "verifyingKey": {**text, "description": "Public key that verifies the auditor's checkpoints."},
             "exportVerifyingKey": {
                 **text,
                 "description": "Public key that verifies signed exports; absent without index.exportKey.",
@@ -181,11 +181,15 @@ def auditor_schema() -> dict[str, Any]:
             "size": {
                 **number,
                 "description": (
-                    "Size of its newest checkpoint, in tree heads; absent before witnesses have cosigned one."
+                    "Size of the auditor's newest checkpoint, in tree heads; absent until witnesses have "
+                    "cosigned one."
                 ),
             },
-            "newestHeadTime": {**time, "description": "When it accepted the newest tree head of a log."},
-            "lastPollTime": {**time, "description": "When it last polled the ledger."},
+            "newestHeadTime": {
+                **time,
+                "description": "When the auditor accepted the newest tree head of a log.",
+            },
+            "lastPollTime": {**time, "description": "When the auditor last polled the ledger."},
             "lagSeconds": {
                 **number,
                 "description": "Seconds for which the oldest signed checkpoint has waited to be verified.",
@@ -205,7 +209,7 @@ def auditor_schema() -> dict[str, Any]:
             },
             "witnesses": {
                 "type": "array",
-                "description": "The witnesses of its policy.",
+                "description": "The witnesses in the policy of the auditor.",
                 "maxItems": MAX_WITNESSES,
                 "items": witness,
                 "x-kubernetes-list-type": "atomic",
@@ -216,7 +220,7 @@ def auditor_schema() -> dict[str, Any]:
             },
             "index": {
                 "type": "object",
-                "description": "Its index of exchanges; absent without an index.",
+                "description": "The auditor's index of exchanges; absent if it keeps none.",
                 "properties": {
                     "recordsBehind": {
                         **number,
@@ -255,9 +259,15 @@ def keeping_schema() -> dict[str, Any]:
         "description": "What the retention job's last run reported. Condition Kept sums it up.",
         "properties": {
             "retentionKeyName": {**text, "description": "Name of the retention key."},
-            "verifyingKey": {**text, "description": "Public key that verifies its signatures, for fsck."},
-            "lastRunTime": {**time, "description": "Start of the last run that has ended."},
-            "lastSuccessTime": {**time, "description": "Start of the last run that completed."},
+            "verifyingKey": {
+                **text,
+                "description": "Public key that verifies the job's signatures, for fsck.",
+            },
+            "lastRunTime": {
+                **time,
+                "description": "Start of the last run that has finished, with any result.",
+            },
+            "lastSuccessTime": {**time, "description": "Start of the last run that succeeded."},
             "result": {"type": "string", "maxLength": 64, "description": "ok, or the code of the failure."},
             "message": {**text, "description": "The failure, in a sentence."},
             "plan": {
@@ -275,8 +285,8 @@ def keeping_schema() -> dict[str, Any]:
             "holds": {**number, "description": "Number of active holds."},
             "knownHolds": {
                 **number,
-                "description": "Number of holds that its state has ever contained. If it falls, the state "
-                "was rolled back.",
+                "description": "Number of holds that the job's state has ever contained. If it falls, the "
+                "state was rolled back.",
             },
             "holdsNotInManifest": {
                 "type": "array",
@@ -388,7 +398,7 @@ def status_schema() -> dict[str, Any]:
                                 },
                                 "shards": {
                                     "type": "array",
-                                    "description": "Shards that sign with it.",
+                                    "description": "Shards that sign with this key.",
                                     "maxItems": 2 * MAX_REPLICAS,
                                     "items": {"type": "integer", "format": "int32"},
                                     "x-kubernetes-list-type": "set",

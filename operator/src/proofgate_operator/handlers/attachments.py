@@ -230,7 +230,7 @@ class Attachments:
         refused = roster.book.put(*accepted.values())
         for name, attached in accepted.items():
             if attached.name in refused:
-                message = "the gateway's limit of tenants is reached, in all or for one namespace"
+                message = "the gateway's limit of tenants is reached, in total or for this namespace"
                 roster.verdicts[name] = Verdict(Problem("NoRoom", message))
         roster.generation, roster.selected = gateway.generation, selected
         roster.untold |= changed
@@ -333,7 +333,7 @@ class Attachments:
             faults.append(KeyFault(key.name, reason, f"{FIELD}[{key.name}] {why}"))
         unwritten = unwritten_reason(gateway, roster, tenant)
         if verdict.lost:
-            unwritten = Problem(UnreadReason.HOLD_ENDED, "none of its keys is accepted any more")
+            unwritten = Problem(UnreadReason.HOLD_ENDED, "the tenant's keys are no longer accepted")
         before = live.get("status") or {}
         await write_status(client, tenant, before, verdict.refused, keys, faults, unwritten)
 

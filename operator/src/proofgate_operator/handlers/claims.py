@@ -75,7 +75,7 @@ class Claims:
             if self._foreign.get(namespace) != election.holder:
                 self._foreign[namespace] = election.holder
                 _log.warning(
-                    "namespace %s is served by the release %s: nothing is done there",
+                    "namespace %s is served by release %s, so this release ignores it",
                     namespace,
                     election.holder,
                 )

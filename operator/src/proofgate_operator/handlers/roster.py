@@ -217,7 +217,7 @@ def unwritten_reason(gateway: Gateway, roster: Roster, tenant: GatewayTenant) ->
         if shard not in roster.written:
             if gateway.spec.paused:
                 return Problem("Paused", "the gateway is paused: nothing is written")
-            return Problem("Pending", "it is not written yet")
+            return Problem("Pending", "the tenant's keys are not written yet")
     return None
 
 

@@ -105,8 +105,8 @@ class Informer:
     def _bar(self, error: ReadFailed) -> None:
         """Go on with what is known of a namespace that refuses, and ask it again now and then."""
         if self.namespace not in self._store.barred():
-            where = f"namespace {self.namespace} is" if self.namespace else "all namespaces are"
-            _log.warning("%s not served until it can be listed: %s", where, error)
+            where = f"namespace {self.namespace} is" if self.namespace else "the cluster is"
+            _log.warning("%s not served until its objects can be listed: %s", where, error)
         if self._store.bar(self.kind, self.namespace, error):
             self._tell_all()
         metrics.BARRED.set(len(self._store.barred()))

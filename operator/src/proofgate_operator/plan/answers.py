@@ -24,7 +24,7 @@ def read_answer(found: Any) -> AnswerReport | None:
     """Read the answer of `GET /answers`; None where nothing is known yet. Raises ValueError for what is
     none."""
     if not isinstance(found, dict) or not isinstance(found.get("answered"), bool | None):
-        raise ValueError("no agent has answered")
+        raise ValueError("no HAProxy sidecar has answered")
     if found.get("answered") is None:
         return None
     if found["answered"]:

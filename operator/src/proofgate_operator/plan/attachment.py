@@ -176,7 +176,9 @@ def _keys_valid(
 ) -> Condition:
     kind = TenantConditionType.KEYS_VALID
     if refused is not None:
-        return Condition(kind, ConditionStatus.UNKNOWN, "NotAccepted", "keys are read once it is accepted")
+        return Condition(
+            kind, ConditionStatus.UNKNOWN, "NotAccepted", "keys are read after the tenant is accepted"
+        )
     for fault in faults:
         if fault.reason in IN_FORCE:
             told = "; ".join(item.message for item in faults)
@@ -185,7 +187,7 @@ def _keys_valid(
         return _condition(kind, False, faults[0].reason, "; ".join(fault.message for fault in faults))
     if keys and all(key.end <= now for key in keys):
         last = max(keys, key=lambda key: key.end)
-        message = f"every key has expired, the last of them {last.name} at {last.expires}: add one"
+        message = f"every key has expired, the last one ({last.name}) at {last.expires}: add a key"
         return _condition(kind, False, "KeysExpired", message)
     message = f"{len(keys)} {'key is' if len(keys) == 1 else 'keys are'} accepted"
     return _condition(kind, True, "Valid", message)
@@ -216,19 +218,22 @@ def tenant_status(
     others, `unwritten` why nothing of it is where workers and HAProxy read; `before` is its status until now.
     """
     accepted = (
-        _condition(TenantConditionType.ACCEPTED, True, "Accepted", f"it has plan {tenant.spec.plan}")
+        _condition(TenantConditionType.ACCEPTED, True, "Accepted", f"the tenant has plan {tenant.spec.plan}")
         if refused is None
         else _condition(TenantConditionType.ACCEPTED, False, refused.reason, refused.message)
     )
     if refused is not None:
         programmed = _condition(
-            TenantConditionType.PROGRAMMED, False, "NotAccepted", "none of its keys is accepted"
+            TenantConditionType.PROGRAMMED, False, "NotAccepted", "none of the tenant's keys is accepted"
         )
     elif unwritten is not None:
         programmed = _condition(TenantConditionType.PROGRAMMED, False, unwritten.reason, unwritten.message)
     else:
         programmed = _condition(
-            TenantConditionType.PROGRAMMED, True, "Programmed", "its keys are written for workers and HAProxy"
+            TenantConditionType.PROGRAMMED,
+            True,
+            "Programmed",
+            "the tenant's keys are written for workers and HAProxy",
         )
     needs = (accepted, _keys_valid(keys, faults, refused, seconds_of(now) or 0.0), programmed)
     conditions = (_ready(needs), *needs, *tenant_kstatus(needs))

@@ -63,7 +63,7 @@ def retention_key(
         return None, [Fault(RETENTION, "SecretInvalid", message)]
     told = gateway.spec.auditor.keeping_key if gateway.spec.auditor else None
     if told is not None and told not in (key.verifying_text, *key.former):
-        message = f"spec.auditor.keepingKey is not the retention key, {key.verifying_text}: leave it out"
+        message = f"spec.auditor.keepingKey is not the retention key, {key.verifying_text}: remove the field"
         return None, [Fault(RETENTION, "KeepingKeyDiffers", message)]
     return key, []
 

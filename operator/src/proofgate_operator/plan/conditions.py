@@ -32,7 +32,7 @@ _READY_NEEDS = (
 #: Reason and message of Progressing while nothing moves because of what is wrong with the spec.
 _WAITING = (
     "ConfigInvalid",
-    "the problems that ConfigValid names wait for a valid configuration; everything else is applied",
+    "fix the problems that ConfigValid lists; all other changes are applied",
 )
 #: Reason of Progressing while a roll goes no further.
 STALLED = "RolloutStalled"
@@ -221,12 +221,13 @@ def _progressing(situation: Situation, workers: Manifest | None, balancer: Manif
         return _condition(kind, False, *_WAITING)
     if movement.purpose is Purpose.SCALING_DOWN:
         asked = int(workers["spec"]["replicas"])
-        return _condition(kind, True, "ScalingDown", f"from {counted(asked, 'worker')} to {spec.replicas}")
+        message = f"scaling from {counted(asked, 'worker')} to {spec.replicas}"
+        return _condition(kind, True, "ScalingDown", message)
     if count(workers, "replicas") < spec.replicas:
-        message = f"from {counted(count(workers, 'replicas'), 'worker')} to {spec.replicas}"
+        message = f"scaling from {counted(count(workers, 'replicas'), 'worker')} to {spec.replicas}"
         return _condition(kind, True, "ScalingUp", message)
     if _rolling(workers, spec.replicas):
-        return _condition(kind, True, "WorkersStarting", "workers start")
+        return _condition(kind, True, "WorkersStarting", "workers are starting")
     if _rolling(balancer, spec.load_balancer.replicas):
         return _condition(kind, True, "LoadBalancerRolling", "HAProxy pods are starting or being replaced")
     if situation.taking_over:
@@ -283,7 +284,7 @@ def _ready(conditions: Iterable[Condition], situation: Situation) -> Condition:
     nobody = serves_nobody(situation)
     if nobody:
         return _condition(ConditionType.READY, False, nobody.reason, nobody.message)
-    return _condition(ConditionType.READY, True, "Ready", "the gateway serves")
+    return _condition(ConditionType.READY, True, "Ready", "the gateway serves requests")
 
 
 def conditions(

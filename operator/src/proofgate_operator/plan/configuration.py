@@ -325,7 +325,7 @@ def _signing_key(
 def _evidence(gateway: Gateway, seen: Observed) -> str | None:
     """Return what was signed, or may have been, with a key that the operator made; None if nothing was."""
     if seen.ledger.get("verifyingKey"):
-        return f"everything that {seen.ledger['verifyingKey']} verifies"
+        return f"all evidence that {seen.ledger['verifyingKey']} verifies"
     checkpoints = seen.child("ConfigMap", names(gateway).checkpoints)
     if checkpoints and checkpoints.get("data") and not of_a_predecessor(gateway, checkpoints):
         return f"the checkpoints in ConfigMap {names(gateway).checkpoints}"
@@ -396,7 +396,7 @@ def read_configuration(gateway: Gateway, seen: Observed, defaults: Defaults) -> 
         if evidence is None and claim is not None:
             # Nobody but a worker can see what is on it, and a log of another key could not be gone on with.
             message = (
-                f"PersistentVolumeClaim {claim} may hold a log already, so no key is generated: restore "
+                f"PersistentVolumeClaim {claim} may already contain a log, so no key is generated: restore "
                 f"Secret {own.ledger}, or name the log's key in spec.ledger.signingKeySecretRef; for "
                 "an empty volume, name a key that `proofgate keys generate` created"
             )
@@ -405,8 +405,8 @@ def read_configuration(gateway: Gateway, seen: Observed, defaults: Defaults) -> 
             missing.append(own.ledger)
         else:
             message = (
-                f"Secret {own.ledger} is gone, and with it the key of {evidence}: restore it from a backup."
-                " No new one is created, because it could not continue what was signed"
+                f"Secret {own.ledger} is missing, and with it the key of {evidence}: restore it from a "
+                "backup. No new key is created, because it could not continue the signed logs"
             )
             ledger_problems.append(Problem("SigningKeyLost", message))
 

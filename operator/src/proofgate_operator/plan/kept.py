@@ -69,7 +69,13 @@ def kept(situation: Situation) -> tuple[Condition, ...]:
         message = "the auditor does not have the retention key yet, and would report removals as losses"
         return (_kept(None, "WaitingForAuditor", message),)
     if result is None:
-        return (_kept(None, "NeverRun", f"it has not run yet; its schedule is {wanted.schedule}, in UTC"),)
+        return (
+            _kept(
+                None,
+                "NeverRun",
+                f"the retention job has not run yet; its schedule is {wanted.schedule}, in UTC",
+            ),
+        )
     outside = told.get("holdsNotInManifest") or []
     if outside:
         count = told.get("holdsNotInManifestCount", len(outside))
@@ -79,21 +85,24 @@ def kept(situation: Situation) -> tuple[Condition, ...]:
             f"`released` in the manifest, or by hand{since}"
         )
         return (_kept(True, "HeldOutsideManifest", message),)
-    holds = counted(told["holds"], "active hold")
-    done = f"everything past its retention is removed, with {holds}{_anchor(told)}"
+    done = f"all expired data is removed; active holds: {told['holds']}{_anchor(told)}"
     return (_kept(True, "Kept", f"{done}{_since(situation, told)}"),)
 
 
 def _anchor(told: Manifest) -> str:
     """Return that nothing but the retention job's word says when something was signed."""
-    return "; no anchor: there is no auditor" if told.get("anchor") == keeping_runs.NO_ANCHOR else ""
+    return (
+        "; its signed times have no independent witness, because there is no auditor"
+        if told.get("anchor") == keeping_runs.NO_ANCHOR
+        else ""
+    )
 
 
 def _since(situation: Situation, told: Manifest) -> str:
     """Return that the manifest says something else by now."""
     wanted = situation.gateway.spec.keeping
     same = wanted is None or told.get("plan") in (None, retention.digest(wanted))
-    return "" if same else "; spec.keeping has changed since: the next run carries it out"
+    return "" if same else "; spec.keeping has changed since then: the next run applies it"
 
 
 def _missing(situation: Situation, told: Manifest) -> str | None:
@@ -104,13 +113,13 @@ def _missing(situation: Situation, told: Manifest) -> str | None:
         made = seconds_of(pod["metadata"].get("creationTimestamp"))
         started = (pod.get("status") or {}).get("phase") == "Running"
         if not started and made is not None and seen.now - made > _PATIENCE_SECONDS:
-            return f"a run does not start: {pod_trouble(pod)}"
+            return f"a run of the retention job does not start: {pod_trouble(pod)}"
     job = seen.child("CronJob", names(situation.gateway).retention)
     due = seconds_of(((job or {}).get("status") or {}).get("lastScheduleTime"))
     last = seconds_of(told.get("lastRunTime")) or 0.0
     if waiting or due is None or due <= last or seen.now - due <= _PATIENCE_SECONDS:
         return None
-    return f"there is no result of the run that was due at {time_of(due)}: check the Jobs of the CronJob"
+    return f"the run that was due at {time_of(due)} has reported no result: check the Jobs of the CronJob"
 
 
 def keeping_status(situation: Situation) -> Manifest:

@@ -229,7 +229,7 @@ fn agree(
     match same {
         Ok(false) => {
             let message = format!(
-                "what {by} says about the first {} records of this log is not true",
+                "the end of this log that {by} recorded does not match its first {} records",
                 named.size
             );
             raised.raise(Code::BrokenChain, &origin, &shard, message);

@@ -237,7 +237,7 @@ fn believe(
             HoldChange::Released { .. } => StatementKind::Release,
         };
         let flaw = read.is_backdated().then(|| {
-            let text = "it says that the hold was released before it was placed, or that the statement was signed before either";
+            let text = "its times are impossible: the hold was released before it was placed, or the statement is older than the hold or its release";
             text.to_owned()
         });
         let statement = Statement {

@@ -262,7 +262,7 @@ fn advance(
             let stated = tail.facts.origin.clone().unwrap_or_default();
             log.accept(view.now);
             if stated != log.origin {
-                let message = format!("the log says that it is {stated}");
+                let message = format!("its first record names another log: {stated}");
                 raised.raise(Code::CheckpointForeign, &log.origin, &log.row.shard, message);
             }
             return Ok(());

@@ -186,7 +186,7 @@ impl Published {
         self.covered(size)?;
         if index >= size {
             return Err(AuditorError::Range(format!(
-                "there is no entry {index} among {size}"
+                "entry {index} does not exist: there are {size} entries"
             )));
         }
         inclusion_proof(self, index, size)

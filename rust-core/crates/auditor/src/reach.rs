@@ -69,7 +69,7 @@ pub(crate) fn judge(
         }
         if standing(workers, shard) == WorkerState::Gone && !is_sealed(logs) {
             let message =
-                "its worker is gone, and it is not known whether its last log was sealed".to_owned();
+                "its worker no longer exists, and it is unknown whether its last log was sealed".to_owned();
             raised.raise(
                 Code::WorkerUnreachable,
                 &format!("{ledger}/{shard}"),

@@ -47,19 +47,19 @@ pub struct Statement {
 pub(crate) fn judge(signed: u64, about: Option<u64>, visited: u64, now: u64) -> Option<(Code, String)> {
     if let Some(about) = about.filter(|about| signed < *about) {
         let message = format!(
-            "it says that it was signed at {signed}, but it refers to something dated {about} (unix microseconds)"
+            "it states the signing time {signed}, but it refers to something dated {about} (unix microseconds)"
         );
         return Some((Code::StatementBackdated, message));
     }
     if signed.saturating_add(STATEMENT_TOLERANCE) < visited {
         let message = format!(
-            "it says that it was signed at {signed}, but it was not there when the auditor looked at {visited} (unix microseconds)"
+            "it states the signing time {signed}, but it did not exist when the auditor checked at {visited} (unix microseconds)"
         );
         return Some((Code::StatementBackdated, message));
     }
     (signed > now.saturating_add(STATEMENT_TOLERANCE)).then(|| {
         let message =
-            format!("it says that it was signed at {signed}, but the time is {now} (unix microseconds)");
+            format!("it states the signing time {signed}, but the time is now {now} (unix microseconds)");
         (Code::StatementPostdated, message)
     })
 }

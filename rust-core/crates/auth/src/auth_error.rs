@@ -12,7 +12,7 @@ pub enum AuthError {
     #[error("The {0} header is not of the form \"{form}\".", form = .0.form())]
     MalformedKey(KeyField),
     /// The two fields hold different keys.
-    #[error("The headers {0} and {1} hold different API keys. Send one key.")]
+    #[error("The headers {0} and {1} contain different API keys. Send one key.")]
     AmbiguousKey(KeyField, KeyField),
     /// No tenant owns this key.
     #[error("Incorrect API key provided.")]

@@ -14,7 +14,7 @@ use proofgate_dialect::object::{Flag, Number, Object};
 
 /// What asks for JSON where a provider has no mode for it. A forced tool would exclude the client's own tools and, on some
 /// models, thinking; and a model that may fill in any object likes to leave it empty.
-pub const JSON_OBJECT: &str = "Answer with one JSON object, and with nothing before or behind it.";
+pub const JSON_OBJECT: &str = "Answer with one JSON object, and with nothing before or after it.";
 
 /// What the answer is to be.
 pub enum Format<'c, 'b> {

@@ -144,10 +144,7 @@ fn proof(
     loop {
         let rebuilt = match rebuilt(storage, dir, new, whole) {
             Err(EvidenceError::NoSuchRecord { seq, .. }) => {
-                let told = format!(
-                    "the ledger holds {seq} records of {}, not {}",
-                    new.origin, new.size
-                );
+                let told = format!("the ledger has {seq} records of {}, not {}", new.origin, new.size);
                 return Err(EvidenceError::Inconsistent(told));
             }
             other => other?,

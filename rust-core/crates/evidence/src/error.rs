@@ -74,7 +74,7 @@ pub enum EvidenceError {
         reason: String,
     },
     /// A path is neither an incarnation, nor a shard, nor a gateway directory.
-    #[error("{} holds no log", .0.display())]
+    #[error("{} contains no log", .0.display())]
     NotALog(PathBuf),
     /// A record, checkpoint, key or proof was refused.
     #[error(transparent)]

@@ -175,7 +175,7 @@ impl<'s> LogReader<'s> {
         self.expected = place.seq;
         self.chain = Some(place.chain);
         if !found {
-            flaw = Some(self.flaw(0, format!("the segment of record {} is gone", place.seq)));
+            flaw = Some(self.flaw(0, format!("the segment of record {} is missing", place.seq)));
         }
         if let Some(reader) = &mut self.reader {
             reader.offset = place.offset;
@@ -503,7 +503,7 @@ impl<'s> LogReader<'s> {
                 header.incarnation
             ))
         } else if ordinal != position {
-            Some(format!("segment {ordinal} is in the place of segment {position}"))
+            Some(format!("expected segment {position}, found segment {ordinal}"))
         } else if segment.name != SegmentName::Prepared(ordinal) && segment.name != SegmentName::First(first)
         {
             Some("the segment has the name of another segment".to_owned())

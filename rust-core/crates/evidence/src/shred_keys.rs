@@ -98,7 +98,7 @@ fn read_file(storage: &dyn ReadStorage, path: &Path) -> Result<Vec<Arc<ShredKey>
     let mut bytes = Zeroizing::new([0; MAX_SHRED_KEYS * LINE + 1]);
     let read = read_full(&*file, &mut bytes[..], 0).map_err(EvidenceError::io("read", path))?;
     if read == bytes.len() {
-        return Err(refused(format!("it holds more than {MAX_SHRED_KEYS} keys")));
+        return Err(refused(format!("it contains more than {MAX_SHRED_KEYS} keys")));
     }
     let text = std::str::from_utf8(&bytes[..read]).map_err(|_| refused("it is not UTF-8".to_owned()))?;
     ShredKey::parse_file(text).map_err(|error| refused(error.to_string()))

@@ -73,7 +73,7 @@ fn was_removed(
         )),
         Removal::Refused(refusal) => Err(format!("its tombstone is refused: {refusal}")),
         Removal::Done(_) if keeping.is_none() => {
-            Err("it was removed, but without the retention key nobody can tell by whom".to_owned())
+            Err("it was removed, but without the retention key its tombstone cannot be verified".to_owned())
         }
         Removal::Done(_) => Ok(true),
     }

@@ -222,13 +222,13 @@ fn locate(storage: &dyn ReadStorage, request: &Request<'_>, id: &str) -> Result<
     }
     if located.is_empty() {
         return Err(KeepingError::Invalid(format!(
-            "the ledger holds no admission of {id}"
+            "the ledger contains no admission of {id}"
         )));
     }
     match located.values().all(|admissions| admissions.len() == 1) {
         true => Ok(located),
         false => Err(KeepingError::Invalid(format!(
-            "a log holds several admissions of {id}: run fsck"
+            "a log contains several admissions of {id}: run fsck"
         ))),
     }
 }

@@ -300,7 +300,7 @@ impl<'p> ShardPlan<'p> {
             Known::Unsigned => {
                 return stay(
                     "unsigned",
-                    "it is not signed: an interrupted start left it, or somebody put it there",
+                    "it is not signed: it remains from an interrupted start, or was added by another process",
                 );
             }
             Known::Unread | Known::Read(_) if self.newest.contains(&at) => {
@@ -311,7 +311,7 @@ impl<'p> ShardPlan<'p> {
             }
             Known::Read(read) if self.is_candidate(at) => read,
             Known::Unread | Known::Read(_) => {
-                return stay("young", "it was begun within the minimum retention time");
+                return stay("young", "it was started within the minimum retention time");
             }
         };
         let mut reasons: Vec<Reason> = self.age(read).into_iter().collect();

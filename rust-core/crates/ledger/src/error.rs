@@ -47,7 +47,7 @@ pub enum LedgerError {
     #[error("key text: {0}")]
     KeyText(&'static str),
     /// A key was asked to speak for an origin that is neither its name nor below it.
-    #[error("the key {key:?} does not speak for the origin {origin:?}")]
+    #[error("the key {key:?} is not valid for the origin {origin:?}")]
     OriginNotBelowKey {
         /// Name of the ledger key.
         key: String,
@@ -96,7 +96,7 @@ pub enum LedgerError {
     #[error("tlog-proof: {0}")]
     ProofMalformed(&'static str),
     /// A proof carries no salt, so the commitment in its record cannot be opened with it alone.
-    #[error("the proof carries no salt: the salt was erased or left out")]
+    #[error("the proof contains no salt: the salt was erased or omitted")]
     NoSalt,
     /// A record of a kind that commits to no body.
     #[error("the record commits to no body")]

@@ -162,7 +162,7 @@ impl SigningKey {
                 .map_err(|error| LedgerError::Signer(error.0))
         };
         if signer.public_key() != public.point() {
-            return Err(refused("it holds a key other than the configured one"));
+            return Err(refused("it has a key other than the configured one"));
         }
         let (first, second) = (asked()?, asked()?);
         public

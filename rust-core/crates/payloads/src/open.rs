@@ -251,11 +251,11 @@ pub fn show(
     let admission = match <[FoundRecord; 1]>::try_from(admissions) {
         Ok([admission]) => admission,
         Err(none) if none.is_empty() => {
-            let why = format!("the ledger holds no admission of {request_id}");
+            let why = format!("the ledger contains no admission of {request_id}");
             return Err(PayloadError::NoExchange(why));
         }
         Err(_) => {
-            let why = format!("the ledger holds several admissions of {request_id}: run fsck");
+            let why = format!("the ledger contains several admissions of {request_id}: run fsck");
             return Err(PayloadError::NoExchange(why));
         }
     };

@@ -143,7 +143,7 @@ impl<'s> SignedLog<'s> {
         };
         if !signed.origin.ends_with(&format!("/{incarnation}")) {
             return Err(PayloadError::Contradicted(format!(
-                "{} holds a checkpoint of another log, {}",
+                "{} contains a checkpoint of another log, {}",
                 dir.display(),
                 signed.origin
             )));

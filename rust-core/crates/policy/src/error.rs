@@ -16,7 +16,7 @@ pub enum PolicyError {
         reason: String,
     },
     /// `packs` names a pack that does not exist.
-    #[error("packs: there is no pack {name:?}; there are: {known}")]
+    #[error("packs: there is no pack {name:?}; the packs are: {known}")]
     UnknownPack {
         /// The name that was asked for.
         name: String,

@@ -118,7 +118,7 @@ pub(crate) fn check(
             .find(|name| !all_names().any(|known| known == **name))
         {
             let known = all_names().collect::<Vec<_>>().join(", ");
-            let reason = format!("there is no pack {name:?}; there are: {known}");
+            let reason = format!("there is no pack {name:?}; the packs are: {known}");
             return Err(PolicyError::Setting {
                 field: "actions",
                 reason,

@@ -154,7 +154,7 @@ impl Rule {
                 None => {
                     return refuse(
                         "check",
-                        &format!("there is no check {name:?}; there are: {}", checks::names()),
+                        &format!("there is no check {name:?}; the checks are: {}", checks::names()),
                     );
                 }
             },

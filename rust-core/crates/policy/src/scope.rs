@@ -154,7 +154,7 @@ impl<'de> Deserialize<'de> for ScopeSet {
             if set == known && !Scope::ALL.iter().any(|scope| scope.as_str() == word) {
                 let words = Scope::WORDS.join(", ");
                 return Err(D::Error::custom(format!(
-                    "there is no scope {word:?}; there are: {words}"
+                    "there is no scope {word:?}; the scopes are: {words}"
                 )));
             }
         }

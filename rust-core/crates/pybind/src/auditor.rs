@@ -297,7 +297,7 @@ impl Auditor {
     ) -> PyResult<&'static str> {
         let question = self.asked().remove(&witness);
         let question =
-            question.ok_or_else(|| PyValueError::new_err("this witness is not being asked anything"))?;
+            question.ok_or_else(|| PyValueError::new_err("no request to this witness is in progress"))?;
         let ended = python.detach(|| self.cosigning.answer(&question, answer, now_us, unix_seconds));
         ended.map_err(|error| auditor_error(python, &error))
     }

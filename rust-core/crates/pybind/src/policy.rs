@@ -187,7 +187,7 @@ fn judge(
             .filter(|scope| scope.direction() == direction);
         let words: Vec<&str> = scopes.map(Scope::as_str).collect();
         format!(
-            "there is no scope {scope:?} in this direction; there are: {}",
+            "there is no scope {scope:?} in this direction; the scopes are: {}",
             words.join(", ")
         )
     })?;

@@ -58,7 +58,7 @@ pub enum WalError {
     },
     /// Another key follows the ledger's key, which may begin no log any more. Give the worker the new one.
     #[error(
-        "the ledger's key ended at {until} (unix microseconds): another key has succeeded it, so it can begin no new log"
+        "the ledger's key expired at {until} (unix microseconds): another key has succeeded it, so it cannot start a new log"
     )]
     KeyEnded {
         /// The last moment at which it could, in unix microseconds.

@@ -109,7 +109,7 @@ impl Stream {
             "messageStart" | "contentBlockStart" | "contentBlockDelta" | "contentBlockStop" | "messageStop"
         );
         if is_of_the_message && self.stopped {
-            return Err(AnswerError::Malformed("content behind messageStop"));
+            return Err(AnswerError::Malformed("content after messageStop"));
         }
         if is_of_the_message && !self.chunks.begun() {
             self.chunks.begin(data, out);

@@ -13,7 +13,7 @@ use proofgate_dialect::json::write_string;
 const ERROR: &str = "\"Error:";
 
 /// What a tool's result says of what only the user can show.
-const SHOWN: &str = "\"The result stands in the next message of the user.\"";
+const SHOWN: &str = "\"The result is in the next user message.\"";
 
 /// Writes the text of a result; whether there is something else in it, which stands with what the user says.
 pub(super) fn write(

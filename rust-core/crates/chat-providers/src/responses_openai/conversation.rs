@@ -10,7 +10,7 @@ use crate::responses_openai::tools::put;
 use proofgate_dialect::json::write_string;
 
 /// What a tool's result says of what only the user can show.
-const SHOWN: &str = "\"The result stands in the next message of the user.\"";
+const SHOWN: &str = "\"The result is in the next user message.\"";
 
 /// A call of a function, as it is sent.
 pub(super) struct Call<'b> {

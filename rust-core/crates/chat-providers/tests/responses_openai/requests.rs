@@ -103,7 +103,7 @@ fn a_provider_of_chat_is_shown_pictures_by_the_user() {
     let sent: Value = serde_json::from_slice(&out).unwrap();
     assert_eq!(
         sent["messages"][1]["content"],
-        "The result stands in the next message of the user."
+        "The result is in the next user message."
     );
     assert_eq!(
         sent["messages"][2],

@@ -91,7 +91,7 @@ fn over(logs: &[Scanned], next: &[Option<usize>], start: usize) -> Option<(Verdi
                 Some(_) => Some((Verdict::Invalid, "a later start did not close them")),
                 None => Some((
                     Verdict::Incomplete,
-                    "a later start did not get as far as closing them",
+                    "a later start ended before it could close them",
                 )),
             };
         }

@@ -25,7 +25,7 @@ pub(super) fn check(
         let (code, message) = match read {
             Ok(statement) if statement.is_backdated() => {
                 let message = format!(
-                    "it says that hold {} was released before it was placed, or that the statement was made before either",
+                    "its times are impossible: hold {} was released before it was placed, or the statement is older than the hold or its release",
                     statement.hold
                 );
                 (BACKDATED, message)

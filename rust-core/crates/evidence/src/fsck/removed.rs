@@ -72,8 +72,7 @@ pub(super) fn check(
         log.find_in(&dir.join(CHECKPOINT), Verdict::Incomplete, message);
     }
     if keys.keeping.is_none() {
-        let message =
-            "a tombstone says that it was removed; without the retention key nobody can tell by whom";
+        let message = "a tombstone says that it was removed; without the retention key the tombstone cannot be verified";
         log.find_named(UNCHECKED, Verdict::Incomplete, message.to_owned());
     }
     if let Some(newest) = backdated {
@@ -156,7 +155,7 @@ pub(super) fn refuse(log: &mut Scanned, refusal: &Refusal) {
 pub(super) fn require_end(logs: &mut [Scanned], next: &[Option<usize>]) {
     for (log, next) in logs.iter_mut().zip(next) {
         if log.report.removed.is_some() && next.is_none() {
-            let message = "it was removed, but no later log says that it had ended".to_owned();
+            let message = "it was removed, but no later log records its end".to_owned();
             log.find_named(REFUSED, Verdict::Diverged, message);
         }
     }
