@@ -273,7 +273,14 @@ def main() -> None:
     kinds = {record["kind"] for record in told}
     recorded = kinds & {"admission", "rejection"} or not options.request, "completion" in kinds or not options.response
     require(all(recorded), "the receipt has no record of such a body")
+    require(len({entry["record"] for entry in entries}) == len(entries), "the receipt has a record twice")
     print(*[check(entry["record"].encode(), entry["proof"], options) for entry in entries], sep="\n")
+    counted = next((record.get("attempts", 1) for record in told if record["kind"] == "completion"), 0)
+    missing = counted - 1 - sum(record["kind"] == "attempt" for record in told)
+    if not one and counted and missing:
+        print(f"not shown: {missing} of {counted} attempts; the receipt lacks their records")
+    if not one and not kinds & {"completion", "rejection"}:
+        print("not shown: how the exchange ended, and whether there were more attempts")
 
 
 if __name__ == "__main__":

@@ -179,7 +179,13 @@ def _told(verified: Verified, bodies: dict[str, Path | None]) -> list[str]:
         else:
             lines.append(f"not shown: the bytes of the {name}; check them with --{name} FILE")
     if verified.of_kind("completion") is None and verified.of_kind("rejection") is None:
-        lines.append("not shown: how the exchange ended; the receipt has no record of its end")
+        lines.append(
+            "not shown: how the exchange ended, and whether there were more attempts; "
+            "the receipt has no record of its end"
+        )
+    if verified.attempts is not None and verified.attempts[0] < verified.attempts[1]:
+        shown, counted = verified.attempts
+        lines.append(f"not shown: {counted - shown} of {counted} attempts; the receipt lacks their records")
     lines += [
         "not shown: that the provider sent this response; the gateway signed what it recorded",
         "not shown: that the log still contains this; keep its checkpoint to compare later",

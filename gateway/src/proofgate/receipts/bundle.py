@@ -103,6 +103,15 @@ class Verified:
         return next((record for record in self.records if record.kind == kind), None)
 
     @property
+    def attempts(self) -> tuple[int, int] | None:
+        """How many attempts have a record in it, and how many the end counts; None without that end."""
+        end = self.of_kind("completion")
+        if end is None:
+            return None
+        shown = 1 + sum(record.kind == "attempt" for record in self.records)
+        return shown, int(end.facts.get("attempts", 1))
+
+    @property
     def checkpoints(self) -> list[Checkpoint]:
         """Every checkpoint in it, by log and size."""
         found = {
@@ -189,6 +198,9 @@ def _prove(entry: Entry, request_id: str, vkey: str) -> ProvenRecord:
 
 
 def _require_one_exchange(records: tuple[ProvenRecord, ...]) -> None:
+    places = {(record.checkpoint.origin, record.index) for record in records}
+    if len(places) != len(records):
+        raise ContradictedError("the receipt has a record twice")
     admissions = [record for record in records if record.kind == "admission"]
     if sum(record.kind in ("admission", "rejection") for record in records) != 1:
         raise ContradictedError("the receipt does not have exactly one admission or refusal")

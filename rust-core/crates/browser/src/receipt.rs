@@ -10,6 +10,7 @@ use proofgate_ledger::{
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 
 /// Largest receipt that is looked at, in bytes.
 const MAX_RECEIPT: usize = 16 << 20;
@@ -59,6 +60,8 @@ struct Facts {
     id: Option<String>,
     admission: Option<u64>,
     incarnation: Option<String>,
+    /// How many attempts a completion counts; absent if there was one.
+    attempts: Option<u64>,
 }
 
 /// A record that stands in a signed log.
@@ -122,6 +125,9 @@ impl Receipt {
         }
         open_body(&proved, "request", &REQUEST, request, steps);
         open_body(&proved, "response", &RESPONSE, response, steps);
+        if let Some(missing) = missing_attempts(&proved) {
+            steps.open("attempts", missing);
+        }
         if !self.complete {
             steps.open("end", "the end of the exchange: the receipt does not contain it");
         } else if !proved.iter().any(|record| is_end(&record.facts.kind)) {
@@ -248,6 +254,23 @@ fn is_end(kind: &str) -> bool {
     matches!(kind, "completion" | "aborted" | "rejection")
 }
 
+/// What to say where fewer attempts are proved than the end counts.
+fn missing_attempts(proved: &[Proved<'_>]) -> Option<String> {
+    let end = proved.iter().find(|record| record.facts.kind == "completion")?;
+    let counted = end.facts.attempts.unwrap_or(1);
+    let further = proved
+        .iter()
+        .filter(|record| record.facts.kind == "attempt")
+        .count();
+    let missing = counted
+        .saturating_sub(1)
+        .checked_sub(further as u64)
+        .filter(|missing| *missing > 0)?;
+    Some(format!(
+        "{missing} of {counted} attempts: the receipt does not contain their records"
+    ))
+}
+
 fn one_exchange(proved: &[Proved<'_>]) -> Result<(), Refusal> {
     let other = |message: String| Refusal::new("other_exchange", message);
     let begins = |record: &&Proved<'_>| matches!(record.facts.kind.as_str(), "admission" | "rejection");
@@ -255,6 +278,11 @@ fn one_exchange(proved: &[Proved<'_>]) -> Result<(), Refusal> {
         return Err(other(
             "there must be exactly one admission or one refusal".to_owned(),
         ));
+    }
+    let place = |record: &Proved<'_>| (record.checkpoint.origin.clone(), record.proof.index);
+    let places: BTreeSet<_> = proved.iter().map(place).collect();
+    if places.len() != proved.len() {
+        return Err(Refusal::new("record_twice", "a record is there twice"));
     }
     let admission = proved.iter().find(|record| record.facts.kind == "admission");
     for record in proved {

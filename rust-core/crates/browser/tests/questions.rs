@@ -261,6 +261,13 @@ fn a_receipt_of_which_one_thing_is_changed_is_refuted() {
         ["exchange", "end"]
     );
     assert_eq!(
+        changed(&|receipt| {
+            let end = receipt["records"][1].clone();
+            receipt["records"].as_array_mut().unwrap().push(end);
+        }),
+        ["exchange"]
+    );
+    assert_eq!(
         changed(&|receipt| receipt["consistency"] = json!([])),
         ["history"]
     );
@@ -289,6 +296,55 @@ fn a_receipt_of_which_one_thing_is_changed_is_refuted() {
     let record = String::from_utf8(other.leaves[2].clone()).unwrap();
     other.leaves[2] = record.replace("\"admission\":1", "\"admission\":0").into_bytes();
     assert_eq!(refuted(&receipt(&other, &signer), &signer, None), ["exchange"]);
+}
+
+#[test]
+fn an_attempt_that_was_left_out_of_a_receipt_is_reported() {
+    let (mut tree, signer) = (log(), key(LEDGER, 1));
+    let attempt = json!({
+        "v": 1, "kind": "attempt", "seq": 2, "ts": 2, "id": ID, "admission": 1, "attempt": 2, "provider": "q",
+        "upstream_model": "m", "failure": "upstream_status", "failed_status": 503, "failed_sent": "no",
+        "config": "0123456789abcdef",
+    });
+    let end = json!({
+        "v": 1, "kind": "completion", "seq": 3, "ts": 3, "id": ID, "admission": 1, "status": 200,
+        "upstream_status": 200, "attempts": 2, "outcome": "complete", "bytes": 2,
+        "response": STANDARD.encode(commit(&SALT, "response", b"hi")), "usage": null, "charged": null,
+        "duration_us": 1, "config": "0123456789abcdef",
+    });
+    tree.leaves.truncate(2);
+    tree.leaves
+        .extend([attempt, end].map(|leaf| leaf.to_string().into_bytes()));
+    let missing = |shown: &[usize]| {
+        let records: Vec<Value> = shown
+            .iter()
+            .map(|index| {
+                json!({
+                    "record": String::from_utf8(tree.leaves[*index].clone()).unwrap(),
+                    "proof": tree.proof(*index as u64, 4, &signer, true),
+                })
+            })
+            .collect();
+        let receipt = json!({"id": ID, "complete": true, "records": records, "consistency": []});
+        let arguments: &Arguments = &[
+            Some(receipt.to_string().into_bytes()),
+            Some(vkey(&signer).into_bytes()),
+            None,
+            None,
+        ];
+        let answer = questions::receipt(arguments).unwrap();
+        assert_eq!(answer["ok"], true, "{answer}");
+        let steps = answer["steps"].as_array().unwrap().iter();
+        let of_attempts = steps.filter(|step| step["step"] == "attempts");
+        of_attempts
+            .map(|step| step["text"].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
+    assert!(missing(&[1, 2, 3]).is_empty());
+    assert_eq!(
+        missing(&[1, 3]),
+        ["1 of 2 attempts: the receipt does not contain their records"]
+    );
 }
 
 #[test]
