@@ -32,7 +32,7 @@ from proofgate.index.access_log import AccessLog
 from proofgate.index.audited import Kept
 from proofgate.index.oidc import Oidc
 from proofgate.index.oidc_settings import OidcSettingsError
-from proofgate.index.readers import Readers
+from proofgate.index.readers import Reader, Readers
 from proofgate.index.routes import Desk
 
 pytestmark = pytest.mark.usefixtures("fake_auditor")
@@ -208,6 +208,27 @@ def test_a_person_of_a_group_signs_in_and_reads_are_recorded_under_the_name(sign
     assert signing.recorded()[-1]["reader"] == "oidc:ada"
     assert signing.client.post(f"{signing.url}/v1/sign-out").status_code == 200
     assert code_of(signing.exchanges()) == "not_a_reader"
+
+
+def test_people_of_one_name_are_distinguished_by_their_subject(signing: Signing) -> None:
+    """The name can be chosen by the person (OpenID Connect Core 1.0 section 5.7)."""
+    watched = f"{signing.url}/v1/exchanges?watch=true"
+    signing.sign_in()
+    assert signing.client.get(watched).status_code == 200
+    signing.client.cookies.clear()
+    signing.provider.claims = {"sub": "u-2", "preferred_username": "ada"}
+    signing.sign_in()
+    assert signing.client.get(watched).status_code == 200
+    told = [(line["reader"], line["subject"]) for line in signing.recorded() if "asked" in line]
+    assert told == [("oidc:ada", "u-1"), ("oidc:ada", "u-2")]
+
+
+def test_a_person_who_signs_in_again_and_again_signs_nobody_else_out() -> None:
+    signed_in = sessions.Sessions()
+    officer = signed_in.begin(Reader("oidc:ada", None, None, "u-1"))
+    own = [signed_in.begin(Reader("oidc:ada", None, None, "u-2")) for _ in range(sessions.MOST_OF_ONE + 1)]
+    assert signed_in.find(officer) is not None
+    assert [signed_in.find(token) is None for token in own] == [True] + [False] * sessions.MOST_OF_ONE
 
 
 def test_the_cookies_are_out_of_reach_of_scripts_and_other_sites(signing: Signing) -> None:

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 import csv
 import io
 import json
+import shutil
 import threading
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import auditor_double
 import httpx
 import pytest
-from conftest import HTTP, serving
+from conftest import HTTP, PATIENCE_SECONDS, serving
 from index_ledger import NOON, Log, bring_up
 from signing import AUDITOR, VKEY
+from starlette.requests import ClientDisconnect
 from test_index_readers import ACME, ALL, READERS, recorded
 
 from proofgate import _core
@@ -25,8 +31,12 @@ from proofgate.cli import main
 from proofgate.index import port_export, show
 from proofgate.index.access_log import AccessLog
 from proofgate.index.audited import Kept
-from proofgate.index.readers import Readers
-from proofgate.index.routes import Desk
+from proofgate.index.audited_index import RESERVE_BYTES
+from proofgate.index.filter import Filter
+from proofgate.index.places import NoPlaceError
+from proofgate.index.port_export import Exports
+from proofgate.index.readers import Reader, Readers
+from proofgate.index.routes import Desk, _FileResponse
 
 pytestmark = pytest.mark.usefixtures("fake_auditor")
 Capture = pytest.CaptureFixture[str]
@@ -59,6 +69,22 @@ def url(folder: Path, signer: tuple[str, str]) -> Iterator[str]:
     with serving(create_app(watch, Kept(desk=desk))) as url:
         yield url
     access_log.close()
+
+
+@dataclass
+class Held:
+    """Exports that a test holds up."""
+
+    begun: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
+    go_on: threading.Event = field(default_factory=threading.Event)
+    pool: ThreadPoolExecutor | None = None
+
+    def start(self, url: str, key: str) -> Future[httpx.Response]:
+        """Begins an export of columns, which waits."""
+        assert self.pool is not None
+        future = self.pool.submit(get, url, key, format="csv")
+        assert self.begun.acquire(timeout=PATIENCE_SECONDS)
+        return future
 
 
 def get(url: str, key: str, **asked: Any) -> httpx.Response:
@@ -121,24 +147,90 @@ def test_what_is_too_large_is_cut_to_the_newest_and_says_so_in_the_answer_and_th
     assert "proofgate-cut-since" not in get(url, ALL, format="csv").headers
 
 
-def test_one_export_is_made_at_a_time_and_bounds_are_told(
-    url: str, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made, go_on = threading.Event(), threading.Event()
+@pytest.fixture
+def held(monkeypatch: pytest.MonkeyPatch) -> Iterator[Held]:
+    """Exports of columns that begin, and continue when a test lets them."""
+    held = Held()
     write = show.csv_head
 
     def slow() -> str:
-        made.set()
-        go_on.wait()
+        held.begun.release()
+        assert held.go_on.wait(PATIENCE_SECONDS)
         return write()
 
     monkeypatch.setattr(port_export, "csv_head", slow)
-    first = threading.Thread(target=get, args=(url, ALL), kwargs={"format": "csv"})
-    first.start()
-    made.wait()
+    with ThreadPoolExecutor(4) as pool:
+        held.pool = pool
+        yield held
+        held.go_on.set()
+
+
+def test_a_reader_of_a_tenant_that_always_exports_keeps_no_officer_from_it(url: str, held: Held) -> None:
+    first = held.start(url, ACME)
+    assert get(url, ACME, format="bundle").json()["error"]["code"] == "busy"
+    assert get(url, ALL, format="bundle", tenant="acme").status_code == 200
+    officer = held.start(url, ALL)
     assert get(url, ALL, format="bundle").json()["error"]["code"] == "busy"
-    go_on.set()
-    first.join()
+    held.go_on.set()
+    assert [one.result(PATIENCE_SECONDS).status_code for one in (first, officer)] == [200, 200]
+    assert get(url, ACME, format="bundle").status_code == 200
+
+
+def test_a_client_that_takes_no_file_holds_two_of_them_and_others_get_theirs(folder: Path) -> None:
+    acme, officer = Reader("acme's", "acme"), Reader("officer", None)
+    exports = Exports(folder / "index", folder / "ledger")
+    asked = Filter.parse({})
+    made = [exports.make(asked, "csv", acme) for _ in range(port_export.OF_ONE)]
+    with pytest.raises(NoPlaceError):
+        exports.make(asked, "csv", acme)
+    for number in range(port_export.OF_TENANTS - port_export.OF_ONE):
+        made.append(exports.make(asked, "csv", Reader("reader", f"tenant-{number}")))
+    with pytest.raises(NoPlaceError):
+        exports.make(asked, "csv", Reader("reader", "globex"))
+    exports.make(asked, "bundle", officer).close()
+    assert b"".join(made.pop(0).chunks()).startswith(b"time,")
+    made.pop(0).close()
+    for _ in range(2):
+        made.append(exports.make(asked, "csv", acme))
+    for one in made:
+        one.close()
+        one.close()
+    for _ in range(port_export.OF_ONE):
+        made.append(exports.make(asked, "csv", acme))
+    with pytest.raises(NoPlaceError):
+        exports.make(asked, "csv", acme)
+    for one in made:
+        one.close()
+
+
+def test_a_file_that_is_taken_too_slowly_is_closed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(port_export, "TAKEN_SECONDS", -1.0)
+    exports = Exports(folder / "index", folder / "ledger")
+    made = exports.make(Filter.parse({}), "csv", Reader("officer", None))
+    with pytest.raises(TimeoutError):
+        list(made.chunks())
+    assert made.file.closed
+
+
+def test_a_client_that_is_gone_before_the_first_byte_holds_no_file(folder: Path) -> None:
+    async def gone(*_: object) -> None:
+        raise ConnectionResetError
+
+    made = Exports(folder / "index", folder / "ledger").make(Filter.parse({}), "csv", Reader("officer", None))
+    with pytest.raises((ConnectionResetError, ClientDisconnect)):
+        asyncio.run(_FileResponse(made)({"type": "http", "asgi": {"spec_version": "2.4"}}, gone, gone))  # type: ignore[arg-type]
+    assert made.file.closed
+
+
+def test_an_export_leaves_the_index_its_reserve(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    free = RESERVE_BYTES + 2 * port_export.MOST_BYTES - 1
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=free))
+    assert get(url, ALL, format="csv").json()["error"]["code"] == "index_full"
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=free + 1))
+    assert get(url, ALL, format="csv").status_code == 200
+
+
+def test_bounds_of_an_export_are_told(url: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(port_export, "MOST_BYTES", 1)
     assert get(url, ALL, format="bundle").json()["error"]["code"] == "export_too_large"
     monkeypatch.setattr(port_export, "SECONDS", -1.0)

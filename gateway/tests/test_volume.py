@@ -41,6 +41,15 @@ def test_the_directory_of_another_ledger_is_refused_and_left_as_it_is(tmp_path: 
     assert [path.name for path in tmp_path.iterdir()] == [MARKER]
 
 
+def test_a_mark_that_somebody_wrote_puts_one_short_line_into_the_log(tmp_path: Path) -> None:
+    forged = "other\n2026-11-28T00:00:00Z INFO proofgate \x1b[2Jall is well\u202e"
+    (tmp_path / MARKER).write_text(forged + "x" * 60_000)
+    with pytest.raises(VolumeError, match="belongs to the ledger other") as refused:
+        claim(tmp_path, OURS)
+    assert str(refused.value).isprintable()
+    assert len(str(refused.value)) < 600
+
+
 def test_a_pipe_in_the_place_of_the_mark_or_of_a_checkpoint_keeps_no_worker_waiting(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / MARKER)
     with pytest.raises(VolumeError, match="it is not a regular file") as refused:

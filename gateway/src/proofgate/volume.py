@@ -17,6 +17,8 @@ from proofgate.regular_file import open_regular
 MARKER = "ledger-name"
 #: Of a mark or a checkpoint, as much is read.
 _MOST_TEXT = 64 << 10
+#: Characters of a name that are shown.
+_MOST_SHOWN = 256
 
 
 class VolumeError(Exception):
@@ -48,7 +50,7 @@ def claim(directory: Path, name: str) -> None:
         raise VolumeError(message, "ledger_not_writable") from error
     if owner != name:
         raise VolumeError(
-            f"{directory} belongs to the ledger {owner}, and this worker writes {name}:"
+            f"{directory} belongs to the ledger {_shown(owner)}, and this worker writes {name}:"
             " mount this ledger's own volume, or an empty one",
             "ledger_foreign",
         )
@@ -65,6 +67,12 @@ def _owner(directory: Path) -> str | None:
             origin = _text(checkpoint).partition("\n")[0]
             return origin.rsplit("/", 2)[0]
     return None
+
+
+def _shown(name: str) -> str:
+    """A name that anybody may have written there: one short line, in which nothing steers a terminal."""
+    short = name if len(name) <= _MOST_SHOWN else f"{name[:_MOST_SHOWN]}…"
+    return "".join(c if c.isprintable() else "?" for c in short)
 
 
 def _text(path: Path) -> str:

@@ -18,6 +18,7 @@ from proofgate.config.problems import Findings, schema_problems
 from proofgate.index.readers import Reader
 
 _MOST_BYTES = 1 << 20
+_LONGEST_NAME = 256
 
 
 class OidcSettingsError(Exception):
@@ -56,11 +57,12 @@ class OidcSettings:
         if not isinstance(groups, list):
             return None
         name = claims.get(self.name_claim)
-        name = name if isinstance(name, str) and name else claims["sub"]
+        subject = str(claims["sub"])[:_LONGEST_NAME]
+        name = name if isinstance(name, str) and name else subject
         for group, tenant in self.groups.items():
             if group in groups:
                 # A name of the file of readers has no such beginning by chance.
-                return Reader(f"oidc:{name}"[:256], tenant, until)
+                return Reader(f"oidc:{name}"[:_LONGEST_NAME], tenant, until, subject)
         return None
 
 

@@ -1,10 +1,10 @@
-"""How many questions of readers are answered at a time, and whose."""
+"""How many questions and exports of readers are under way at a time, and whose."""
 
 from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from proofgate.index.readers import Reader
@@ -24,27 +24,48 @@ class NoPlaceError(Exception):
 class Places:
     """Where questions are answered. Safe for several threads."""
 
-    def __init__(self) -> None:
+    def __init__(self, at_once: int = AT_ONCE, of_tenants: int = OF_TENANTS, of_one: int = OF_ONE) -> None:
+        """So many places, so many of them for readers of tenants, and for one of these or of the others."""
+        self._at_once, self._of_tenants, self._of_one = at_once, of_tenants, of_one
         self._lock = threading.Lock()
-        self._taken: Counter[tuple[str, str]] = Counter()
+        self._taken: Counter[tuple[str, ...]] = Counter()
 
     @contextmanager
     def of(self, reader: Reader) -> Iterator[None]:
         """Holds a place for the length of the block. Raises NoPlaceError, and waits for none."""
-        holder = ("reader", reader.name) if reader.tenant is None else ("tenant", reader.tenant)
-        with self._lock:
-            of_tenants = sum(count for (kind, _), count in self._taken.items() if kind == "tenant")
-            if (
-                self._taken.total() >= AT_ONCE
-                or self._taken[holder] >= OF_ONE
-                or (reader.tenant is not None and of_tenants >= OF_TENANTS)
-            ):
-                raise NoPlaceError
-            self._taken[holder] += 1
+        release = self.take(reader)
         try:
             yield
         finally:
+            release()
+
+    def take(self, reader: Reader) -> Callable[[], None]:
+        """Holds a place until what is returned is called. Raises NoPlaceError, and waits for none."""
+        holder = (
+            ("reader", reader.name, reader.subject or "")
+            if reader.tenant is None
+            else ("tenant", reader.tenant)
+        )
+        with self._lock:
+            of_tenants = sum(count for (kind, *_), count in self._taken.items() if kind == "tenant")
+            if (
+                self._taken.total() >= self._at_once
+                or self._taken[holder] >= self._of_one
+                or (reader.tenant is not None and of_tenants >= self._of_tenants)
+            ):
+                raise NoPlaceError
+            self._taken[holder] += 1
+
+        released = False
+
+        def release() -> None:
+            nonlocal released
             with self._lock:
+                if released:
+                    return
+                released = True
                 self._taken[holder] -= 1
                 # Names of readers that are gone are not kept.
                 self._taken += Counter()
+
+        return release

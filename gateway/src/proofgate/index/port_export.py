@@ -6,10 +6,9 @@ import contextlib
 import secrets
 import shutil
 import tempfile
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO
@@ -18,7 +17,9 @@ from proofgate.index.audited_index import RESERVE_BYTES
 from proofgate.index.errors import IndexUnusableError
 from proofgate.index.export import Written, export
 from proofgate.index.filter import Filter
+from proofgate.index.places import Places
 from proofgate.index.query import MOST_ROWS, Questions
+from proofgate.index.readers import Reader
 from proofgate.index.schema import time_text
 from proofgate.index.show import csv_head, csv_row
 
@@ -29,6 +30,13 @@ MOST_BYTES = 96 << 20
 #: For one export.
 SECONDS = 60.0
 CHUNK = 1 << 16
+#: Until a file that was made is taken. A client that takes a byte now and then would keep it.
+TAKEN_SECONDS = 900.0
+#: Files that are made or being taken: of all, of readers of tenants, of one of these or of the others.
+MOST_FILES, OF_TENANTS, OF_ONE = 8, 6, 2
+#: What must be free before an export begins, so that it leaves the index its reserve: it is there as files
+#: and as an archive.
+_ROOM_BYTES = RESERVE_BYTES + 2 * MOST_BYTES
 _PREFIX = "export-"
 _SUFFIXES = {"csv": (".csv", "text/csv; charset=utf-8"), "bundle": (".tar.gz", "application/gzip")}
 
@@ -47,6 +55,7 @@ class Made:
     #: Origins of logs that could not be read.
     unreadable: int
     signed_by: str | None
+    release: Callable[[], object]
 
     def headers(self) -> dict[str, str]:
         """What the answer reports besides the file."""
@@ -64,31 +73,52 @@ class Made:
         return told
 
     def chunks(self) -> Iterator[bytes]:
-        """Its content; afterwards it is gone."""
-        with closing(self.file):
+        """Its content; afterwards it is gone. Raises TimeoutError for a client that is too slow."""
+        deadline = time.monotonic() + TAKEN_SECONDS
+        try:
             while chunk := self.file.read(CHUNK):
+                if time.monotonic() > deadline:
+                    raise TimeoutError(f"the export was not taken within {TAKEN_SECONDS:g} s")
                 yield chunk
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """Removes it, and releases its place. May be called again."""
+        self.file.close()
+        self.release()
 
 
 class Exports:
-    """Makes files beside an index, one at a time."""
+    """Makes files beside an index: at a time one for readers of tenants, and one for readers of all."""
 
     def __init__(self, index: Path, ledger: Path, signing_key: str | None = None) -> None:
         """`signing_key` signs the manifests of bundles."""
         self._index, self._ledger, self._key = index, ledger, signing_key
         self._signed_by = None if signing_key is None else signing_key.split("+")[2]
-        self._one = threading.Lock()
+        self._making = Places(at_once=2, of_tenants=1, of_one=1)
+        self._files = Places(MOST_FILES, OF_TENANTS, OF_ONE)
         self._sweep()
 
-    def make(self, asked: Filter, form: str) -> Made:
-        """The newest exchanges that are asked for. Raises IndexUnusableError, also `busy`, and the core's
-        LedgerError."""
+    def make(self, asked: Filter, form: str, reader: Reader) -> Made:
+        """The newest exchanges that a reader asks for.
+
+        Raises IndexUnusableError, NoPlaceError, and the core's LedgerError.
+        """
         if form not in MOST_EXCHANGES:
             raise IndexUnusableError(f"format must be one of {', '.join(MOST_EXCHANGES)}", "bad_filter")
-        if not self._one.acquire(blocking=False):
-            raise IndexUnusableError("another export is in progress: try again when it has ended", "busy")
+        release = self._files.take(reader)
         try:
-            if shutil.disk_usage(self._index).free < RESERVE_BYTES:
+            with self._making.of(reader):
+                made = self._make(asked, form)
+        except BaseException:
+            release()
+            raise
+        return replace(made, release=release)
+
+    def _make(self, asked: Filter, form: str) -> Made:
+        try:
+            if shutil.disk_usage(self._index).free < _ROOM_BYTES:
                 raise IndexUnusableError(
                     "the volume of the index has no space left for an export", "index_full"
                 )
@@ -100,8 +130,6 @@ class Exports:
             return self._bundle(bounded, cut_since, deadline)
         except OSError as error:
             raise IndexUnusableError(f"the export cannot be written: {error.strerror}", "index_io") from None
-        finally:
-            self._one.release()
 
     def _columns(self, questions: Questions, asked: Filter, cut_since: int | None) -> Made:
         # It has no name: the system removes it when it is closed, whatever happens.
@@ -180,5 +208,13 @@ def _made(
     suffix, media_type = _SUFFIXES[form]
     now = time_text(time.time_ns() // 1000)[:19].replace(":", "")
     return Made(
-        file, length, f"proofgate-{now}Z{suffix}", media_type, exchanges, cut_since, unreadable, signed_by
+        file,
+        length,
+        f"proofgate-{now}Z{suffix}",
+        media_type,
+        exchanges,
+        cut_since,
+        unreadable,
+        signed_by,
+        file.close,
     )

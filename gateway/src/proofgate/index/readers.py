@@ -35,6 +35,13 @@ class Reader:
     name: str
     tenant: str | None
     until: int | None = None
+    subject: str | None = None
+    """The `sub` of an ID token. People can often choose their name, and not this."""
+
+    @property
+    def who(self) -> tuple[str, str | None, str | None]:
+        """What distinguishes this reader from every other one."""
+        return self.name, self.tenant, self.subject
 
     def is_expired(self, now_us: int) -> bool:
         """Whether the key is not to be used any more."""

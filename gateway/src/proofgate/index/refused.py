@@ -33,12 +33,12 @@ class Refused:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._began = monotonic()
-        self._lines: Counter[tuple[str, str | None]] = Counter()
-        self._more: dict[tuple[str, str | None], Counter[str]] = {}
+        self._lines: Counter[tuple[str, str | None, str | None]] = Counter()
+        self._more: dict[tuple[str, str | None, str | None], Counter[str]] = {}
 
     def has_line(self, reader: Reader, code: str) -> bool:
         """Whether a refused question gets a line of its own; otherwise it is counted."""
-        who = (reader.name, reader.tenant)
+        who = reader.who
         with self._lock:
             self._lines[who] += 1
             if self._lines[who] <= MOST_LINES:
@@ -54,5 +54,5 @@ class Refused:
             more, self._more = self._more, {}
             self._lines.clear()
             self._began = monotonic()
-        for (name, tenant), counted in more.items():
-            yield Reader(name, tenant), dict(counted)
+        for (name, tenant, subject), counted in more.items():
+            yield Reader(name, tenant, subject=subject), dict(counted)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import FastAPI, Query, Request
 from fastapi.responses import JSONResponse, StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 from proofgate import _core
 from proofgate.http_errors import Refusal
@@ -63,6 +64,20 @@ _LISTS = ("exchanges", "tenants", "records", "windows", "answers", "exported")
 
 _Limit = Annotated[int, Query(ge=1, le=MOST_ROWS)]
 _Flag = Annotated[bool, Query()]
+
+
+class _FileResponse(StreamingResponse):
+    """A file that was made. It is closed also when the client is gone before the first byte."""
+
+    def __init__(self, file: Made) -> None:
+        super().__init__(file.chunks(), media_type=file.media_type, headers={**PRIVATE, **file.headers()})
+        self._file = file
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._file.close()
 
 
 class Desk:
@@ -137,7 +152,8 @@ class Desk:
     @staticmethod
     def _entry(reader: Reader) -> dict[str, Any]:
         now = time_text(time.time_ns() // 1000)
-        return {"time": now, "reader": reader.name, "tenant": reader.tenant}
+        subject = {} if reader.subject is None else {"subject": reader.subject}
+        return {"time": now, "reader": reader.name, "tenant": reader.tenant, **subject}
 
     def add_routes(self, app: FastAPI) -> None:
         """Adds `GET /v1/exchanges`, `/v1/exchanges/{id}`, `/v1/exchanges/{id}/receipt`, `/v1/overview`,
@@ -267,19 +283,17 @@ class Desk:
 
         def make() -> dict[str, Any]:
             wanted = self._asked(reader, request, (*NAMES, "format"), newest=False)
-            made.append(self._exports.make(wanted, form))
+            made.append(self._exports.make(wanted, form, reader))
             return {"exported": range(made[0].exchanges)}
 
         try:
             self._recorded(reader, {**request.query_params, "of": "export"}, make)
         except BaseException:
             for one in made:
-                one.file.close()
+                one.close()
             raise
         [file] = made
-        return StreamingResponse(
-            file.chunks(), media_type=file.media_type, headers={**PRIVATE, **file.headers()}
-        )
+        return _FileResponse(file)
 
     def _told(self) -> dict[str, Any]:
         """What may be missing from an answer: records that wait, and why the index does not go on."""
@@ -336,7 +350,7 @@ class Desk:
             refused = refusal(HTTPStatus.SERVICE_UNAVAILABLE, "busy", message)
         except Refusal as error:
             refused = error
-        watched = (reader.name, reader.tenant, *sorted(asked.items()))
+        watched = (*reader.who, *sorted(asked.items()))
         if refused is None and watch and self._watching.is_recorded(watched):
             return answer
         self._record(reader, asked, answer, refused, watch)

@@ -12,6 +12,8 @@ from proofgate.index.readers import Reader
 
 #: Sessions at once; above it the oldest ends.
 MOST = 1000
+#: Sessions of one reader at once; above it the oldest of that reader ends.
+MOST_OF_ONE = 20
 
 
 class Sessions:
@@ -27,6 +29,9 @@ class Sessions:
         with self._lock:
             self._readers[_digest(token)] = reader
             self._drop_expired()
+            own = [digest for digest, one in self._readers.items() if one.who == reader.who]
+            for digest in own[:-MOST_OF_ONE]:
+                del self._readers[digest]
             while len(self._readers) > MOST:
                 self._readers.popitem(last=False)
         return token
@@ -46,11 +51,7 @@ class Sessions:
         """How many people of the same kind, of tenants or of all, are signed in."""
         with self._lock:
             return len(
-                {
-                    one.name
-                    for one in self._readers.values()
-                    if (one.tenant is None) == (reader.tenant is None)
-                }
+                {one.who for one in self._readers.values() if (one.tenant is None) == (reader.tenant is None)}
             )
 
     def _drop_expired(self) -> None:
