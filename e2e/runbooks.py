@@ -69,3 +69,19 @@ def labels_of(rule: dict[str, Any]) -> set[str]:
 def variable(label: str) -> str:
     """The variable that stands for a label in runbooks."""
     return SHORT.get(label, label.upper())
+
+
+#: Alerts whose failure no test makes, and why.
+NOT_MADE = {
+    "ProofgateAuditorLags": "its command needs the metrics API, which the cluster of the tests does not have",
+    "ProofgateLedgerNotSynced": "a sync that neither ends nor fails needs a device that hangs",
+    "ProofgateOperatorIsSlow": "its query is about the API server; a slow one is a cluster apart (make test-unkind)",
+    "ProofgateWorkerPanics": "no request is known that makes a worker panic",
+}
+
+
+def queries(alert: str, labels: dict[str, str]) -> list[str]:
+    """The queries of an alert's page, with its labels in them."""
+    values = {variable(label): value for label, value in labels.items()}
+    asked = [block for block in blocks() if block.alert == alert and block.language == "promql"]
+    return [query for block in asked for query in block.filled(values).splitlines()]

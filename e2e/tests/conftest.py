@@ -65,6 +65,7 @@ GROUPS = {
         "test_auditor.py",
         "test_keeping.py",
     ),
+    "night": ("test_night_shift.py",),
     "apart": ("test_one_namespace.py", "test_tenant_objects.py", "test_network_policies.py"),
 }
 _ORDER = {file: (group, number) for group, files in GROUPS.items() for number, file in enumerate(files)}

@@ -16,6 +16,7 @@ from e2e.lab_network import exchange, inside
 from e2e.operations import Gateway
 from e2e.tests import fleet
 from e2e.tests.fleet import TENANTS, key_of
+from e2e.tests.night import looked_into
 from e2e.tests.traffic import ask, wait_reachable
 
 NAME = "audited"
@@ -176,6 +177,7 @@ def test_an_auditor_follows_names_a_changed_segment_and_is_not_begun_anew(audite
     assert ask(namespace, NAME, KEY) == 200
     wait_until(lambda: audit(audited) == ("False", "NotCosigned"), PATIENCE, "the condition says that nobody cosigns")
     assert "ours (" in namespace.condition(NAME, "Audited")["message"]
+    assert "witness ours: " in looked_into("ProofgateAuditorNotCosigned", namespace, NAME)
 
     segment = max(ledger_directory(namespace, NAME).glob("0/*/*.seg"))
     with segment.open("r+b") as file:
@@ -188,9 +190,13 @@ def test_an_auditor_follows_names_a_changed_segment_and_is_not_begun_anew(audite
     assert any(found.startswith("records_damaged (invalid): ") for found in findings(audited)), findings(audited)
     codes = {found["code"] for found in (namespace.get("ggw", NAME) or {})["status"]["auditor"]["findings"]}
     assert "records_damaged" in codes
+    page = looked_into("ProofgateAuditorFinding", namespace, NAME, code="records_damaged")
+    assert page.count("records_damaged") >= 2, "an Event and the auditor's port have it"
+    assert "LedgerInvalid" in looked_into("ProofgateLedgerNotAudited", namespace, NAME)
     assert ask(namespace, NAME, KEY) == 200 and namespace.is_ready(NAME, 1), "the gateway serves all the same"
 
     # Its state is lost: nobody may begin another log of the same name.
     wait_until(lambda: is_emptied(volume_directory(namespace, AUDITOR)), PATIENCE, "nothing is left")
     namespace.delete("pod", f"{AUDITOR}-0", wait=False)
     wait_until(lambda: audit(audited) == ("False", "AuditorStateLost"), PATIENCE, "the lost state is told")
+    assert "AuditorStateLost" in looked_into("ProofgateLedgerNotAudited", namespace, NAME)

@@ -19,6 +19,7 @@ from e2e.kubernetes import PATIENCE, Namespace, Object, ledger_directory, wait_u
 from e2e.operations import Gateway
 from e2e.tests import fleet
 from e2e.tests.fleet import TENANTS, key_of
+from e2e.tests.night import looked_into
 from e2e.tests.traffic import ask, wait_reachable
 
 NAME = "kept"
@@ -64,8 +65,8 @@ def kept(namespace: Namespace) -> Iterator[Gateway]:
         namespace.delete("secret", f"{NAME}-shred-keys")
 
 
-def run(gateway: Gateway, which: str) -> None:
-    """Has the retention job run now, as its CronJob stands, and waits until the run has ended well."""
+def run(gateway: Gateway, which: str, wanted: str = "Complete") -> None:
+    """Has the retention job run now, as its CronJob stands, and waits until the run has ended as is wanted."""
     namespace, name = gateway.namespace, f"{RETENTION_JOB}-{which}"
     namespace.kubectl("create", "job", f"--from=cronjob/{RETENTION_JOB}", name)
 
@@ -73,7 +74,7 @@ def run(gateway: Gateway, which: str) -> None:
         conditions = (namespace.get("job", name) or {}).get("status", {}).get("conditions", [])
         return next((one["type"] for one in conditions if one["status"] == "True" and one["type"] in _ENDS), "")
 
-    assert wait_until(outcome, PATIENCE, f"{name} has ended") == "Complete", namespace.logs(f"job-name={name}")
+    assert wait_until(outcome, PATIENCE, f"{name} has ended") == wanted, namespace.logs(f"job-name={name}")
 
 
 def kept_of(gateway: Gateway) -> tuple[str, str]:
@@ -146,6 +147,12 @@ def test_bodies_are_opened_by_a_key_off_the_volume_alone_and_holds_outlive_their
     run(kept, "first")
     wait_until(lambda: kept_of(kept) == ("True", "Kept"), PATIENCE, "the run is told")
     assert told(kept)["holds"] == 1
+    kept.patch({"keeping": {"holds": [{**HOLD, "tenant": OTHER}]}})
+    kept.wait_settled(1)
+    run(kept, "changed", "Failed")
+    wait_until(lambda: kept_of(kept) == ("False", "HoldChanged"), PATIENCE, "the hold that differs is told")
+    page = looked_into("ProofgateKeepingFailed", namespace, NAME)
+    assert "HoldChanged" in page and HOLD["name"] in page and f"{RETENTION_JOB}-changed" in page
     kept.patch({"keeping": {"holds": None}})
     kept.wait_settled(1)
     run(kept, "second")

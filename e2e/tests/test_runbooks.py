@@ -3,16 +3,17 @@ is not."""
 
 from __future__ import annotations
 
-import subprocess
+import re
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from e2e.kubernetes import PATIENCE, REPOSITORY, Namespace, environment, wait_until
+from e2e.kubernetes import PATIENCE, REPOSITORY, Namespace, wait_until
 from e2e.operations import Gateway
-from e2e.runbooks import Block, alerts, blocks, labels_of, variable
+from e2e.runbooks import Block, alerts, blocks, labels_of
 from e2e.tests import fleet
+from e2e.tests.night import answers, carried_out, exposition, looked_into, scrapes_of
 from e2e.tests.traffic import ask, wait_reachable
 
 #: What these pages are about is not there: an auditor, a retention job, an internal certificate, a provider of a cloud.
@@ -38,24 +39,8 @@ def test_the_commands_of_a_runbook_run_with_the_labels_of_its_alert(
     assert "rror" not in done.stderr, done.stderr
 
 
-def carried_out(commands: str, namespace: Namespace, gateway: str) -> subprocess.CompletedProcess[str]:
-    """What came of commands in a shell that knows an alert's labels."""
-    values = {"namespace": namespace.name, "gateway": gateway, "pod": f"{gateway}-worker-0", "provider": "any"}
-    assigned = {variable(label): value for label, value in values.items()}
-    shell = ["bash", "-c", commands]
-    return subprocess.run(shell, env={**environment(), **assigned}, capture_output=True, text=True, timeout=120)
-
-
 def test_there_are_commands_to_run() -> None:
     assert len(RUN) > 10
-
-
-def looked_into(alert: str, namespace: Namespace, gateway: str, number: int = 0) -> str:
-    """What a block of commands of an alert's page prints; it has to end well."""
-    block = [block for block in blocks() if block.alert == alert and block.language == "sh"][number]
-    done = carried_out(block.text, namespace, gateway)
-    assert done.returncode == 0, f"{alert}: {done.stdout}{done.stderr}"
-    return done.stdout
 
 
 def small(name: str, **spec: Any) -> dict[str, Any]:
@@ -124,6 +109,14 @@ def test_where_a_provider_is_gone_the_runbook_finds_the_workers_reason(
     for alert in ("ProofgateUpstreamFails", "ProofgateAvailabilityBurnsFast"):
         said = looked_into(alert, namespace, without_provider)
         assert 'provider "mock"' in said, said
+    pod = f"{without_provider}-worker-0"
+    scrapes = scrapes_of(namespace, without_provider, pod)
+    scrapes.add(exposition(namespace, pod, 9090))
+    assert ask(namespace, without_provider, fleet.key_of(fleet.TENANTS[0])) == 502
+    scrapes.add(exposition(namespace, pod, 9090))
+    outcomes, _, models = answers("ProofgateAvailabilityBurnsSlowly", scrapes)
+    assert re.search(r'{outcome="upstream_error"} [1-9]', outcomes), outcomes
+    assert f'model="{fleet.MODEL}", provider="mock"' in models
 
 
 def test_where_a_worker_was_drained_by_hand_the_runbook_shows_that_it_drains(

@@ -6,6 +6,7 @@ Nothing is sent to a cluster here: what is checked is that every block can be ru
 from __future__ import annotations
 
 import argparse
+import ast
 import re
 import shlex
 import subprocess
@@ -16,7 +17,7 @@ import yaml
 from proofgate import cli
 
 from e2e.cluster import toolchain
-from e2e.runbooks import Block, alerts, blocks, labels_of, variable
+from e2e.runbooks import NOT_MADE, ROOT, Block, alerts, blocks, labels_of, variable
 
 BLOCKS = list(blocks())
 SHELL = [block for block in BLOCKS if block.language == "sh"]
@@ -47,6 +48,21 @@ def test_a_shell_understands_every_block_of_commands(block: Block) -> None:
     done = subprocess.run(["bash", "-n"], input=filled(block), text=True, capture_output=True)
     assert (done.returncode, done.stderr) == (0, "")
     assert not re.search(r"<\w+>", block.text), "a placeholder is for people, and no command"
+
+
+def carried_out_in_their_failure() -> set[str]:
+    """The alerts whose pages are carried out by a test that makes the failure: those that it names."""
+    tests = [path for folder in ("tests", "worker") for path in (ROOT / "e2e" / folder).glob("test_*.py")]
+    texts = [path.read_text() for path in tests if path != Path(__file__).resolve()]
+    carry_out = [ast.parse(text) for text in texts if re.search(r"\b(looked_into|answers)\(", text)]
+    constants = {node.value for tree in carry_out for node in ast.walk(tree) if isinstance(node, ast.Constant)}
+    return constants & set(alerts())
+
+
+def test_every_page_is_carried_out_in_the_failure_that_it_is_for_or_says_why_not() -> None:
+    made = carried_out_in_their_failure()
+    assert made & set(NOT_MADE) == set(), "they are made: take them from the list"
+    assert set(alerts()) - made == set(NOT_MADE)
 
 
 def test_every_command_of_proofgate_exists_with_its_options() -> None:

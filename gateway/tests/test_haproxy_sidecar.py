@@ -115,7 +115,8 @@ def test_a_file_that_is_no_map_is_refused_and_what_haproxy_holds_stays(scene: Sc
             assert scene.ready
             assert scene.failures == {"refused": 1}
             [standing] = scene.follower.standings
-            assert standing.in_sync and not standing.up_to_date
+            assert standing.in_sync
+            assert not standing.up_to_date
 
     in_loop(body)
 
