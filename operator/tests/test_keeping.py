@@ -208,7 +208,7 @@ def test_a_run_that_did_not_do_all_of_it_is_told_with_its_reason(result: str, re
     ended = said(exit_code=1, result=result, message="this is why")
     status, found, message = kept.condition(ended)
     assert (status, found) == ("False", reason)
-    assert message == "this is why; spec.keeping has changed since: the next run carries it out"
+    assert message == "this is why; spec.keeping has changed since then: the next run applies it"
 
 
 def test_a_hold_that_left_the_manifest_is_told_and_is_news() -> None:
@@ -498,7 +498,7 @@ OTHER = SigningKey("keeping.example.com/other", b"\x0b" * 32)
             KEY,
             {"auditor": AUDITOR | {"keepingKey": OTHER.verifying_text}},
             "KeepingKeyDiffers",
-            "leave it out",
+            "remove the field",
         ),
     ],
 )
