@@ -159,7 +159,7 @@ def test_the_status_tells_what_the_last_run_did() -> None:
     assert (status, reason, message) == (
         "True",
         "Kept",
-        "everything past its retention is removed, with 1 active hold",
+        "all expired data is removed; active holds: 1",
     )
     assert kept.status == {
         "retentionKeyName": KEY.name,
@@ -367,13 +367,16 @@ def test_without_an_auditor_it_waits_for_none_and_says_that_there_is_no_anchor(
     assert "--auditor" not in command(kept)
     assert egress(kept) == []
     ended = said(plan=digest(), anchor="none")
-    message = "everything past its retention is removed, with 1 active hold; no anchor: there is no auditor"
+    message = (
+        "all expired data is removed; active holds: 1; its signed times have no independent witness, "
+        "because there is no auditor"
+    )
     assert kept.condition(ended) == ("True", "Kept", message)
     assert kept.status["anchor"] == "none"
     # One comes, and with the next run the word goes.
     kept.condition(ended, said(day=2, plan=digest(), anchor="auditor"))
     assert kept.status["anchor"] == "auditor"
-    assert "anchor" not in kept.plan().status.condition(ConditionType.KEPT).message
+    assert "independent witness" not in kept.plan().status.condition(ConditionType.KEPT).message
 
 
 def test_what_waits_for_the_auditors_log_is_told_until_a_run_finds_it_there() -> None:
