@@ -218,7 +218,7 @@ def test_a_hold_that_left_the_manifest_is_told_and_is_news() -> None:
     status, reason, message = kept.condition(outside)
     assert (status, reason) == ("True", "HeldOutsideManifest")
     assert message.startswith(
-        "40 active holds are not in the manifest: case-3, #4. Release them with `released`"
+        "active holds that are not in the manifest: 40 (case-3, #4). Release them with `released`"
     )
     assert kept.status["holdsNotInManifestCount"] == 40
     found = kept.plan().status.condition(ConditionType.KEPT)

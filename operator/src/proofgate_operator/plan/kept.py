@@ -4,7 +4,6 @@ True: the last run did what the manifest says. False: something stays that was t
 somebody looks. Unknown: it has not run yet, or may not now. The gateway serves in any case.
 """
 
-from proofgate_schema.counts import counted
 
 from proofgate_operator.api.conditions import Condition, ConditionStatus, ConditionType
 from proofgate_operator.build import retention
@@ -81,7 +80,7 @@ def kept(situation: Situation) -> tuple[Condition, ...]:
         count = told.get("holdsNotInManifestCount", len(outside))
         since = _since(situation, told)
         message = (
-            f"{counted(count, 'active hold')} not in the manifest: {', '.join(outside)}. Release with "
+            f"active holds that are not in the manifest: {count} ({', '.join(outside)}). Release them with "
             f"`released` in the manifest, or by hand{since}"
         )
         return (_kept(True, "HeldOutsideManifest", message),)
