@@ -176,6 +176,41 @@ def test_a_log_that_its_worker_no_longer_holds_and_that_was_not_copied_is_missin
     assert codes(world.mirror) == ["mirror_log_missing"]
 
 
+def test_a_log_of_which_all_records_were_copied_is_mirrored_under_the_checkpoint_that_was_accepted(
+    world: World, tmp_path: Path
+) -> None:
+    log = world.log(FIRST, sealed=False)
+    world.step(2)
+    shutil.rmtree(log.directory)
+    of = {"origin": log.origin, "size": len(log.records), "checkpoint": world.accepted[0][1]}
+    world.auditor.entries.append({"v": 1, "kind": "end", **of})
+    world.step(3)
+    assert (world.there(), world.mirror.findings()) == ([FIRST], [])
+    assert main(["mirror-fetch", str(world.folder / "mirror"), str(tmp_path / "back")]) == 0
+    assert main(["fsck", str(tmp_path / "back"), "--mirror", "--key", VKEY]) == 0
+
+
+def test_a_worker_is_asked_once_in_a_round_which_logs_it_holds_however_many_are_waited_for(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    logs = [world.ended(name) for name in DAYS]
+    for log in logs:
+        shutil.rmtree(log.directory)
+    world.mirror = world.mirrored(second_look=3600.0)
+    world.step()
+    asked: list[str] = []
+
+    def names(folder: str) -> list[str]:
+        asked.append(folder)
+        return []
+
+    monkeypatch.setattr(world.worker, "names", names)
+    world.copies._resting = dict.fromkeys([f"0/{name}" for name in DAYS], float("inf"))
+    world.copies.round()
+    assert asked == ["0"]
+    assert all(world.copies.standing(one).is_gone for one in world.mirror.wanted())
+
+
 def test_a_log_that_is_away_for_a_moment_is_not_missing(world: World) -> None:
     log = world.ended()
     world.mirror = world.mirrored(second_look=3600.0)

@@ -36,8 +36,9 @@ class CopiedLogs:
         self._memory, self._copies, self._ledger = memory, copies, ledger
         #: Copies that did not verify, by their entries: how often each had been made again before.
         self._doubted: dict[int, int] = {}
+        self._reason: str | None = None
         self.why: str | None = None
-        """What the first log waits for that is not copied; None if all are."""
+        """What the first log waited for in the last round; None if none did."""
 
     @property
     def waiting(self) -> list[Ended]:
@@ -47,7 +48,7 @@ class CopiedLogs:
     def take(self, tiles: Tiles, ledger_name: str, size: int) -> bool:
         """Begins a round: takes what has ended according to new entries of the aggregate log, which has
         `size`. Whether there were some."""
-        self.why = None
+        self._reason = None
         room = MOST_WAITING - len(self._memory.waiting)
         if self._memory.next >= size or room <= 0:
             return False
@@ -65,15 +66,15 @@ class CopiedLogs:
     def standing(self, one: Ended) -> Standing:
         """How the copy of one stands."""
         standing = self._copies.standing(_wanted(one))
-        if not standing.is_whole and self.why is None:
-            self.why = f"{one.place} is not copied yet: {standing.why}"
+        if not standing.is_whole and self._reason is None:
+            self._reason = f"{one.place} is not copied yet: {standing.why}"
         return standing
 
     def doubt(self, one: Ended, message: str) -> bool:
         """Whether a copy that does not verify is one that was made again."""
         made_again = self._copies.standing(_wanted(one)).made_again
-        if self.why is None:
-            self.why = f"the copy of {one.place} does not verify: {message}"
+        if self._reason is None:
+            self._reason = f"the copy of {one.place} does not verify: {message}"
         return made_again > self._doubted.setdefault(one.index, made_again)
 
     def done(self, one: Ended, *, is_there: bool) -> None:
@@ -85,6 +86,10 @@ class CopiedLogs:
                 log.warning("%s stays among the copies: %s", one.place, error.strerror)
         self._doubted.pop(one.index, None)
         self._memory.waiting = [other for other in self._memory.waiting if other.index != one.index]
+
+    def settle(self) -> None:
+        """Ends a round."""
+        self.why = self._reason
 
     def wanted(self) -> set[Wanted]:
         """What it waits for, for the thread of the copies."""

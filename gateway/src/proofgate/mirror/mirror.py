@@ -276,6 +276,7 @@ class Mirror:
             if outcome is not Outcome.LATER:
                 logs.done(one, is_there=outcome is Outcome.MIRRORED)
                 self._save()
+        logs.settle()
         self.lag_bytes = sum(verified.bytes_of(self.ledger, one) for one in logs.waiting)
         return unreadable
 

@@ -222,6 +222,15 @@ class LogCopy:
         self.cursor = replace(self.cursor, notes=True)
         self._save()
 
+    def take_note(self, note: str) -> None:
+        """Takes the checkpoint that the auditor accepted of an ended log, which its worker holds no more.
+
+        Raises OSError.
+        """
+        _write(self.folder / "checkpoint", note.encode())
+        self.cursor = replace(self.cursor, notes=True)
+        self._save()
+
     def follow_removal(self, source: Source, note: str, key: str, keeping_key: str | None) -> bool:
         """Removes the copied records of a log that was removed by right, and keeps what stays of it. Whether
         it was: `note` is the checkpoint that was accepted. Raises OSError, and CopyError for a tombstone that

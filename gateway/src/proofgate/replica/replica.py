@@ -9,7 +9,6 @@ from __future__ import annotations
 import bisect
 import contextlib
 import errno
-import itertools
 import logging
 import shutil
 import threading
@@ -20,11 +19,11 @@ from pathlib import Path
 from typing import Any
 
 from proofgate.auditor.worker_files import UnreadableError, WorkerError
+from proofgate.replica import ages
 from proofgate.replica.log_copy import LEDGER, CopyError, LogCopy, Source
 from proofgate.replica.mirrored import MirrorOfCopies, Standing, Wanted
 from proofgate.replica.shared_files import SharedFiles
-from proofgate.replica.workers import Workers, has_log, shard_of
-from proofgate.ulid_time import milliseconds_of
+from proofgate.replica.workers import Workers, shard_of
 
 log = logging.getLogger("proofgate.replica")
 
@@ -44,7 +43,6 @@ _REFUSED_SECONDS = 90.0
 _HOUR = 3600.0
 #: A log that its worker does not hold as it was accepted is left alone for so long.
 _REST_SECONDS = 30.0
-_DAY_MILLISECONDS = 86_400_000
 #: Until a full volume is looked through again for copies that are too old.
 _FULL_SECONDS = 60.0
 
@@ -102,6 +100,7 @@ class Replica:
         #: Why copies are not whole yet, of logs that could not be copied when that was last tried.
         self._reasons: dict[str, str] = {}
         self._standing: dict[Wanted, Standing] = {}
+        self._wanted: set[str] = set()
         #: Logs that are copied once more, for mirrors alone: after all others.
         self._for_mirrors: set[str] = set()
         self._last_looked = ""
@@ -132,7 +131,13 @@ class Replica:
     def lag_seconds(self) -> float:
         """Since when a log has waited to be copied whose worker is listed; 0 when none does."""
         workers = self._listed()
-        waits = [since for place, since in list(self._since.items()) if shard_of(place) in workers]
+        # Mirrors say themselves what they wait for.
+        mirrored = set(self._for_mirrors)
+        waits = [
+            since
+            for place, since in list(self._since.items())
+            if shard_of(place) in workers and place not in mirrored
+        ]
         return time.monotonic() - min(waits) if waits else 0.0
 
     def findings(self) -> list[dict[str, Any]]:
@@ -239,7 +244,7 @@ class Replica:
         # Readers do not wait for them.
         self._shared.want(copy.configurations)
         if source is not None:
-            if is_new and self.mirrors and copy.cursor.sealed:
+            if is_new and self.mirrors and (copy.cursor.sealed or place in self._wanted):
                 # Its worker may be about to go, with all that was not copied.
                 copy.bring_notes(source)
             self._shared.bring_configurations(source)
@@ -252,7 +257,8 @@ class Replica:
         """Completes the copies that mirrors wait for, and notes how each stands."""
         wanted = {one for mirror in self.mirrors for one in mirror.wanted()}
         self._standing = {one: self._complete(one) for one in sorted(wanted)}
-        self._for_mirrors &= {one.place for one in wanted}
+        self._wanted = {one.place for one in wanted}
+        self._for_mirrors &= self._wanted
         if not self.mirrors or time.monotonic() < self._configurations_due:
             return
         self._configurations_due = time.monotonic() + _REST_SECONDS
@@ -261,39 +267,52 @@ class Replica:
                 self._shared.bring_configurations(source)
 
     def _complete(self, wanted: Wanted) -> Standing:
-        place, size, removed = wanted
-        again = self._times_made_again[place]
+        again = self._times_made_again[wanted.place]
         before = self._standing.get(wanted)
         if before is not None and before.is_whole and before.made_again == again:
             return before
-        copy = LogCopy(self._root, place, self._require_room)
-        why = self._reasons.get(place, f"{copy.cursor.records} of its {size} records are copied")
-        is_gone = False
+        copy = LogCopy(self._root, wanted.place, self._require_room)
+        is_gone, why = False, ""
         try:
-            source = self._workers.source(place)
-            if copy.cursor.removed if removed else copy.is_whole(size):
-                pass
-            elif source is None:
-                why = f"{why}; {self._workers.absence(place)}"
-            elif is_gone := not has_log(source, place):
-                pass
-            elif removed:
-                copy.follow_removal(source, self._notes.get(place, ""), *self._keys)
-            elif copy.cursor.records >= size:
-                copy.bring_notes(source)
-            elif place in self._notes and place not in self._since:
-                # Its copy has been removed since, as too old.
-                self._since[place] = time.monotonic()
-                self._for_mirrors.add(place)
+            is_gone, why = self._advance(copy, wanted)
         except (CopyError, FileNotFoundError) as error:
             why = str(error)
         except (WorkerError, UnreadableError) as error:
-            self._workers.failed(place)
-            why = f"the worker of shard {shard_of(place)}: {error}"
+            self._workers.failed(wanted.place)
+            why = f"the worker of shard {shard_of(wanted.place)}: {error}"
         except OSError as error:
             why = f"the copy cannot be written: {error.strerror}"
-        is_whole = copy.cursor.removed if removed else copy.is_whole(size)
+        is_whole = _is_whole(copy, wanted)
         return Standing(is_whole, is_gone, "" if is_whole else why, again)
+
+    def _advance(self, copy: LogCopy, wanted: Wanted) -> tuple[bool, str]:
+        """Copies what a mirror waits for and others do not; whether it is gone at its worker, and what it
+        waits for otherwise. Raises OSError and CopyError."""
+        place, size, removed = wanted
+        if removed:
+            why = "what stays of it is not copied"
+        elif copy.cursor.records >= size:
+            why = "its checkpoints are not copied"
+        else:
+            why = self._reasons.get(place, f"{copy.cursor.records} of its {size} records are copied")
+        source, note = self._workers.source(place), self._notes.get(place)
+        if _is_whole(copy, wanted) or note is None:
+            return False, why
+        if source is None:
+            return False, f"{why}; {self._workers.absence(place)}"
+        if not self._workers.hold(source, place):
+            if removed or copy.cursor.records < size:
+                return True, why
+            copy.take_note(note)
+        elif removed:
+            copy.follow_removal(source, note, *self._keys)
+        elif copy.cursor.records >= size:
+            copy.bring_notes(source)
+        elif place not in self._since:
+            # Its copy has been removed since, as too old.
+            self._since[place] = time.monotonic()
+            self._for_mirrors.add(place)
+        return False, why
 
     def _look_for_removals(self) -> None:
         """Looks whether some of the copied logs were removed at their workers, others in each round."""
@@ -358,24 +377,15 @@ class Replica:
                 )
 
     def _too_old(self) -> list[str]:
-        """Logs whose successors began before the days that are kept, and that nobody has yet to read.
-
-        Days are counted from the clock or the newest log, whichever is earlier, so that neither alone, being
-        wrong, removes what is not old.
-        """
-        began = {place: milliseconds_of(place.split("/")[1]) for place in self._notes}
-        newest = min(time.time_ns() // 1_000_000, max(began.values(), default=0))
-        kept_from = newest - (self._keep_days or 0) * _DAY_MILLISECONDS
+        """Logs whose successors began before the days that are kept, and that nobody has yet to read."""
         read = [tell() for tell in self.read]
         wanted = {one.place for mirror in self.mirrors for one in mirror.wanted()}
         found = []
-        for place, successor in itertools.pairwise(sorted(self._notes)):
-            same_shard = place.split("/")[0] == successor.split("/")[0]
-            if same_shard and began[successor] < kept_from:
-                origin, size = self._notes[place].split("\n", 1)[0], size_of(self._notes[place])
-                is_read = all(of.get(origin, 0) >= size for of in read)
-                if is_read and place not in wanted and self._is_mirrored(place):
-                    found.append(place)
+        for place in ages.superseded(self._notes, self._keep_days or 0):
+            origin, size = self._notes[place].split("\n", 1)[0], size_of(self._notes[place])
+            is_read = all(of.get(origin, 0) >= size for of in read)
+            if is_read and place not in wanted and self._is_mirrored(place):
+                found.append(place)
         return found
 
     def _is_mirrored(self, place: str) -> bool:
@@ -386,6 +396,10 @@ class Replica:
         if failure is not None and failure != self.failure:
             log.warning("%s [replica_lags]", failure)
         self.failure = failure
+
+
+def _is_whole(copy: LogCopy, wanted: Wanted) -> bool:
+    return copy.cursor.removed if wanted.removed else copy.is_whole(wanted.size)
 
 
 def ledger_of(root: Path) -> Path:

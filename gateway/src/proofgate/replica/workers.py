@@ -22,11 +22,12 @@ class Workers:
         self._urls: Mapping[str, str] = {}
         self._sources: dict[str, tuple[str, Source]] = {}
         self._begun: dict[str, Source] = {}
+        self._logs: dict[str, frozenset[str]] = {}
         self._away: dict[str, float] = {}
 
     def begin(self) -> None:
         """Begins a round: reads the list."""
-        self._urls, self._begun = self._listed(), {}
+        self._urls, self._begun, self._logs = self._listed(), {}, {}
         kept = {shard: one for shard, one in self._sources.items() if one[0] == self._urls.get(shard)}
         self._sources = kept
 
@@ -47,6 +48,16 @@ class Workers:
             self._begun[shard] = source
         return self._begun.get(shard)
 
+    def hold(self, source: Source, place: str) -> bool:
+        """Whether a log's worker, which answers, holds it. It is asked once in a round. Raises OSError."""
+        shard, incarnation = place.split("/")
+        if shard not in self._logs:
+            try:
+                self._logs[shard] = frozenset(source.names(shard))
+            except FileNotFoundError:
+                self._logs[shard] = frozenset()
+        return incarnation in self._logs[shard]
+
     def failed(self, place: str) -> None:
         """The worker of a log gave no answer that can be used."""
         self._away[shard_of(place)] = time.monotonic() + AWAY_SECONDS
@@ -65,12 +76,3 @@ class Workers:
 def shard_of(place: str) -> str:
     """The shard of a log, by its place."""
     return place.split("/")[0]
-
-
-def has_log(source: Source, place: str) -> bool:
-    """Whether a worker that answers holds a log. Raises OSError."""
-    shard, incarnation = place.split("/")
-    try:
-        return incarnation in source.names(shard)
-    except FileNotFoundError:
-        return False
