@@ -214,6 +214,20 @@ def test_the_operator_makes_a_key_for_exports_once() -> None:
     assert of.plan().generate == ("demo-export-key",)
 
 
+def test_without_exportkey_the_generated_key_signs_nothing_and_stays_for_earlier_exports() -> None:
+    readers = {"readersSecretRef": {"name": "readers", "key": "r"}}
+    of = audited(indexed(**readers, exportKey={}), readers=secret("readers", r="{}"))
+    live, public = of.world.children[GENERATED], export_key_of(of)
+    of.world.manifest["spec"]["auditor"] = indexed(**readers)
+    of.world.settle()
+    assert "--export-key" not in str(template(of))
+    assert (of.world.children[GENERATED], export_key_of(of)) == (live, public)
+    of.world.manifest["spec"]["auditor"] = indexed(**readers, exportKey={})
+    of.world.settle()
+    assert option(of, "--export-key") == "/etc/auditor-export-key/signing-key"
+    assert (of.world.children[GENERATED], export_key_of(of)) == (live, public)
+
+
 def test_a_key_of_ones_own_signs_exports_and_a_new_one_replaces_the_pod() -> None:
     own = signed_in()
     own["index"]["exportKey"] = {"secretRef": {"name": "export-key"}}

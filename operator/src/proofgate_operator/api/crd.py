@@ -176,7 +176,8 @@ def auditor_schema() -> dict[str, Any]:
             "verifyingKey": {**text, "description": "Public key that verifies the auditor's checkpoints."},
             "exportVerifyingKey": {
                 **text,
-                "description": "Public key that verifies signed exports; absent without index.exportKey.",
+                "description": "Public key that verifies signed exports. After index.exportKey is removed, it"
+                " stays for earlier exports.",
             },
             "size": {
                 **number,

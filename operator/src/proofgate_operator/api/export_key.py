@@ -10,5 +10,6 @@ class ExportKey(Section):
 
     secret_ref: SigningKeyRef | None = None
     """Entry of a Secret with your own key, as `proofgate keys generate` writes it. A new key replaces the
-    auditor's pod. Absent: the operator creates a key once, as `<gateway>-export-key`; it is deleted with the
+    auditor's pod. Absent: the operator creates a key once, in the Secret `<gateway>-export-key`. That Secret
+    stays when `exportKey` is removed, so the same key signs again when it is back; it is deleted with the
     gateway. `status.auditor.exportVerifyingKey` is the public key."""

@@ -219,6 +219,9 @@ def auditor_status(situation: Situation) -> Manifest:
     }
     if (exports := situation.configuration.export_key) is not None:
         found["exportVerifyingKey"] = exports.verifying_text
+    elif former := situation.seen.audited.get("exportVerifyingKey"):
+        # What was exported before is verified with it.
+        found["exportVerifyingKey"] = former
     if told is not None:
         found["size"] = told.size
     if report.newest_head:
