@@ -62,3 +62,10 @@ def test_a_log_that_cannot_be_read_is_not_said_to_have_been_changed() -> None:
     ):
         found = {"incarnations": [{"findings": of_log}], "findings": of_ledger}
         assert render_report(40, found).splitlines()[-1] == told
+
+
+def test_a_name_of_a_file_forges_no_line_of_a_report() -> None:
+    forged = report({"code": "refused", "message": "key-successions/x.note\nverified\x1b[2J: it is no note"})
+    lines = render_report(40, forged).splitlines()
+    assert "verified" not in [line.strip() for line in lines]
+    assert any("x.note\\nverified\\x1b[2J: it is no note" in line for line in lines)

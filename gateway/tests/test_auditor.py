@@ -122,6 +122,13 @@ def test_a_step_of_the_auditors_clock_is_a_finding_and_counted(hours: int, told:
     assert f'proofgate_auditor_clock_steps_total{{direction="{direction}"}} 1' in render(watch).splitlines()
 
 
+def test_its_status_has_messages_of_one_line(watch: Watch, double: auditor_double.Auditor) -> None:
+    named = {"code": "key_succession_refused", "origin": "a", "verdict": "invalid", "since": 1}
+    double.found = [{**named, "message": "x.note\nresolved\x1b[2J: it is no note"}]
+    [told] = summary(watch)["findings"]["newest"]
+    assert told["message"] == "x.note\\nresolved\\x1b[2J: it is no note"
+
+
 def test_its_status_counts_all_findings_and_tells_the_newest_of_them(
     url: str, watch: Watch, double: auditor_double.Auditor
 ) -> None:

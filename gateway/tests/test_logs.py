@@ -47,8 +47,28 @@ def test_json_is_one_object_a_line_whatever_the_message_and_the_exception() -> N
 
 
 def test_text_begins_with_the_time_in_utc_the_level_and_the_logger() -> None:
-    pattern = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z INFO proofgate\.test a line of two"
+    pattern = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z INFO proofgate\.test a line of two\\nlines"
     assert re.fullmatch(pattern, lines("text")[0])
+
+
+def test_what_others_wrote_forges_no_line_and_steers_no_terminal() -> None:
+    forged = "x\n2026-11-28T00:00:00.000Z WARNING a resolved: all\x1b[2J\x9b2J\u202e\u2028"
+    record = logging.LogRecord("a", logging.ERROR, __file__, 1, "refused: %s", (forged,), None)
+    record.exc_info = (ValueError, ValueError("\x1b[2J"), None)
+    text = TextFormatter().format(record)
+    assert text.split("\n")[0].endswith(
+        "refused: x\\n2026-11-28T00:00:00.000Z WARNING a resolved: all\\x1b[2J\\x9b2J\\u202e\\u2028"
+    )
+    assert all(line.isprintable() for line in text.split("\n"))
+    line = JsonFormatter({}).format(record)
+    assert line.isprintable()
+    assert json.loads(line)["message"] == f"refused: {forged}"
+
+
+def test_letters_of_all_languages_stay_as_they_are() -> None:
+    record = logging.LogRecord("a", logging.ERROR, __file__, 1, "Größe 大 é", (), None)
+    assert "Größe 大 é" in TextFormatter().format(record)
+    assert "Größe 大 é" in JsonFormatter({}).format(record)
 
 
 def test_both_forms_have_the_same_time() -> None:

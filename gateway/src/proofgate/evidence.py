@@ -17,6 +17,7 @@ from typing import Any
 from proofgate import _core, another_key
 from proofgate.admin_client import AdminError, AdminRefusedError, ask
 from proofgate.exit_codes import ExitCode
+from proofgate.terminal import one_line
 
 VERDICTS: dict[int, str] = {
     ExitCode.OK: "verified",
@@ -360,5 +361,6 @@ def _outline(value: Any, depth: int) -> list[str]:
             lines.append(label if entry else f"{label} none")
             lines += _outline(entry, depth + 1)
         else:
-            lines.append(f"{label} {json.dumps(entry) if not isinstance(entry, str) else entry}")
+            # A name of a file can have any character.
+            lines.append(f"{label} {json.dumps(entry) if not isinstance(entry, str) else one_line(entry)}")
     return lines

@@ -14,6 +14,7 @@ import time
 from typing import Any, Literal, get_args
 
 from proofgate import _core
+from proofgate.terminal import one_line, visible
 
 #: Which form; without it, text.
 VARIABLE = "PROOFGATE_LOG_FORMAT"
@@ -48,6 +49,14 @@ class TextFormatter(logging.Formatter):
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)s %(name)s %(message)s")
 
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging calls it
+        """One line. What others wrote can be in a message: names of files, answers of providers."""
+        return one_line(super().formatMessage(record))
+
+    def formatException(self, ei: Any) -> str:  # noqa: N802 - logging calls it
+        """A traceback, in lines."""
+        return visible(super().formatException(ei))
+
 
 class JsonFormatter(TextFormatter):
     """The same as an object, with `context`; all of an exception is in one line."""
@@ -67,4 +76,10 @@ class JsonFormatter(TextFormatter):
         }
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
-        return json.dumps(line, ensure_ascii=False, default=str)
+        text = json.dumps(line, ensure_ascii=False, default=str)
+        # JSON itself has escapes for the first 32 control characters alone.
+        return text if text.isprintable() else "".join(map(_in_json, text))
+
+
+def _in_json(character: str) -> str:
+    return character if character.isprintable() else json.dumps(character)[1:-1]

@@ -32,6 +32,13 @@ def visible(text: str) -> str:
     return "".join(c if c in _KEPT or c.isprintable() else _escaped(c) for c in text)
 
 
+def one_line(text: str) -> str:
+    """The text as one line: every character that is not printed is written as an escape."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else _escaped(c) for c in text)
+
+
 def _escaped(character: str) -> str:
     return character.encode("unicode_escape").decode("ascii")
 

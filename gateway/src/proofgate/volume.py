@@ -13,6 +13,7 @@ import tempfile
 from pathlib import Path
 
 from proofgate.regular_file import open_regular
+from proofgate.terminal import one_line
 
 MARKER = "ledger-name"
 #: Of a mark or a checkpoint, as much is read.
@@ -71,8 +72,7 @@ def _owner(directory: Path) -> str | None:
 
 def _shown(name: str) -> str:
     """A name that anybody may have written there: one short line, in which nothing steers a terminal."""
-    short = name if len(name) <= _MOST_SHOWN else f"{name[:_MOST_SHOWN]}…"
-    return "".join(c if c.isprintable() else "?" for c in short)
+    return one_line(name if len(name) <= _MOST_SHOWN else f"{name[:_MOST_SHOWN]}…")
 
 
 def _text(path: Path) -> str:

@@ -23,6 +23,7 @@ from proofgate.keys import warn_if_exposed
 from proofgate.mirror import audited as mirrored
 from proofgate.replica.replica import ledger_of
 from proofgate.siem import audited as streamed
+from proofgate.terminal import one_line
 
 _EXIT_CODES = {
     "ok": ExitCode.OK,
@@ -324,7 +325,7 @@ def _look_once(watch: Any, witnesses: Any, options: argparse.Namespace) -> int:
         output.show(options, report | {"witnesses": watch.witnesses()})
         return code
     for finding in findings:
-        print(f"{finding['code']}: {finding['origin']}\n  {finding['message']}")
+        print(f"{finding['code']}: {one_line(finding['origin'])}\n  {one_line(finding['message'])}")
     for witness in watch.witnesses():
         print(
             f"witness {witness['name']}: {witness['last'] or 'not asked yet'}, {witness['size']} tree "

@@ -7,6 +7,7 @@ from typing import Any
 
 from proofgate.auditor.watch import Watch
 from proofgate.index.audited_index import AuditedIndex
+from proofgate.terminal import one_line
 
 #: Of what was found, the newest are told one by one; all are counted.
 MOST_FINDINGS = 50
@@ -38,7 +39,11 @@ def summary(watch: Watch, index: AuditedIndex | None = None) -> dict[str, Any]:
         "findings": {
             "by_code": dict(sorted(Counter(finding["code"] for finding in findings).items())),
             "left_out": told["left_out"],
-            "newest": [{**finding, "message": finding["message"][:_LONGEST_MESSAGE]} for finding in newest],
+            "newest": [
+                # It becomes an Event and a condition, which people read on a terminal.
+                {**finding, "message": one_line(finding["message"])[:_LONGEST_MESSAGE]}
+                for finding in newest
+            ],
         },
     }
 

@@ -56,14 +56,41 @@ fn line(json: bool, now: SystemTime, level: Level, message: fmt::Arguments<'_>) 
     let time = rfc3339(now.duration_since(UNIX_EPOCH).unwrap_or_default());
     match json {
         true => {
-            let message = serde_json::Value::String(message.to_string());
+            let message = in_json(&message.to_string());
             let level = level.as_str().to_ascii_lowercase();
             format!(
                 "{{\"time\":\"{time}\",\"level\":\"{level}\",\"logger\":\"{LOGGER}\",\"message\":{message}}}\n"
             )
         }
-        false => format!("{time} {} {LOGGER} {message}\n", level.as_str()),
+        false => {
+            let message: String = message.to_string().chars().map(one_line).collect();
+            format!("{time} {} {LOGGER} {message}\n", level.as_str())
+        }
     }
+}
+
+/// A character of a line of text. What others wrote can be in a message, such as names of files: it must not forge a line or
+/// steer a terminal.
+fn one_line(character: char) -> String {
+    match character {
+        ' '..='~' => character.to_string(),
+        other => other.escape_debug().to_string(),
+    }
+}
+
+/// A string of JSON in which all that is not printed is escaped; JSON itself requires it of the first 32 characters alone.
+fn in_json(text: &str) -> String {
+    let text = serde_json::Value::String(text.to_owned()).to_string();
+    let escaped = text.chars().map(|character| {
+        let printed = character.is_ascii_graphic() || character == ' ' || character.escape_debug().len() == 1;
+        if printed {
+            return character.to_string();
+        }
+        let mut units = [0; 2];
+        let units = character.encode_utf16(&mut units);
+        units.iter().map(|unit| format!("\\u{unit:04x}")).collect()
+    });
+    escaped.collect()
 }
 
 impl Level {
@@ -118,6 +145,23 @@ mod tests {
             "{\"time\":\"1970-01-01T00:00:00.007Z\",\"level\":\"warning\",\"logger\":\"proofgate.core\",\
              \"message\":\"a \\\"quote\\\"\\nand é\\u0001\"}\n"
         );
+    }
+
+    #[test]
+    fn what_others_wrote_forges_no_line_and_steers_no_terminal() {
+        let forged = "x\n2026 \"resolved\"\u{1b}[2J\u{9b}2J\u{202e}\u{2028} Größe 大";
+        let text = line(false, at(0), Level::Error, format_args!("{forged}"));
+        assert_eq!(
+            text,
+            "1970-01-01T00:00:00.007Z ERROR proofgate.core x\\n2026 \"resolved\"\\u{1b}[2J\\u{9b}2J\\u{202e}\\u{2028} Größe 大\n"
+        );
+        let text = line(true, at(0), Level::Error, format_args!("{forged}"));
+        assert!(
+            text.contains("\\u001b[2J\\u009b2J\\u202e\\u2028 Größe 大"),
+            "{text}"
+        );
+        let read: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
+        assert_eq!(read["message"], forged);
     }
 
     #[test]
