@@ -74,6 +74,7 @@ def variable(label: str) -> str:
 #: Alerts whose failure no test makes, and why.
 NOT_MADE = {
     "ProofgateAuditorLags": "its command needs the metrics API, which the cluster of the tests does not have",
+    "ProofgateHoldEnded": "a hold ends after 15 minutes; the operator's tests move its clock (test_may_not_look.py)",
     "ProofgateLedgerNotSynced": "a sync that neither ends nor fails needs a device that hangs",
     "ProofgateOperatorIsSlow": "its query is about the API server; a slow one is a cluster apart (make test-unkind)",
     "ProofgateWorkerPanics": "no request is known that makes a worker panic",

@@ -150,7 +150,7 @@ def test_bodies_are_opened_by_a_key_off_the_volume_alone_and_holds_outlive_their
     kept.patch({"keeping": {"holds": [{**HOLD, "tenant": OTHER}]}})
     kept.wait_settled(1)
     run(kept, "changed", "Failed")
-    wait_until(lambda: kept_of(kept) == ("False", "HoldChanged"), PATIENCE, "the hold that differs is told")
+    wait_until(lambda: kept_of(kept) == ("False", "HoldChanged"), PATIENCE, "the hold that differs is reported")
     page = looked_into("ProofgateKeepingFailed", namespace, NAME)
     assert "HoldChanged" in page and HOLD["name"] in page and f"{RETENTION_JOB}-changed" in page
     kept.patch({"keeping": {"holds": None}})
