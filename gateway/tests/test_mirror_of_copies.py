@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import os
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -20,7 +21,9 @@ from written_log import SEGMENT, change
 
 from proofgate import _core
 from proofgate.cli import main
+from proofgate.mirror.aggregate import Ended
 from proofgate.mirror.directory import Directory
+from proofgate.mirror.memory import Memory
 from proofgate.mirror.mirror import Mirror
 from proofgate.mirror.target import MirrorError
 from proofgate.replica import replica, workers
@@ -337,6 +340,21 @@ def test_a_log_that_its_worker_changed_is_found_once_two_copies_do_not_verify(
     assert (world.there(), world.copied()) == ([DAYS[1]], DAYS[:2])
 
 
+def test_a_configuration_that_no_worker_has_is_found_until_it_is_copied(world: World) -> None:
+    archived = world.folder / "worker" / "configurations" / f"{CONFIGURATION}.json"
+    archived.rename(world.folder / "away")
+    world.ended()
+    world.step(3)
+    [found] = world.mirror.findings()
+    assert found["code"] == "mirror_configuration_missing"
+    assert found["message"].endswith("which is not copied from a worker")
+    assert world.there() == [FIRST]
+    (world.folder / "away").rename(archived)
+    world.copies._configurations_due = world.mirror._checkpoints_due = 0.0
+    world.step()
+    assert world.mirror.findings() == []
+
+
 def test_what_stays_of_a_removed_log_is_waited_for_until_the_copy_follows_the_removal(world: World) -> None:
     log = world.ended()
     world.step(3)
@@ -371,6 +389,17 @@ def test_an_auditor_that_is_killed_at_any_write_mirrors_all_of_its_copies_after_
         if not killing.dead:
             break
     assert 20 < last < 199, "it was killed at each write"
+
+
+def test_a_log_that_was_removed_is_in_a_mirror_once_what_stays_of_it_is(world: World) -> None:
+    memory, log = Memory.open(world.folder / "state", "mirror", "audit"), Ended(0, "0", FIRST, 3, "", False)
+    place = log.place
+    assert not memory.has(place, removed=False)
+    memory.mark(log)
+    assert (memory.has(place, removed=False), memory.has(place, removed=True)) == (True, False)
+    memory.mark(replace(log, removed=True))
+    again = Memory.open(world.folder / "state", "mirror", "audit")
+    assert (again.has(place, removed=True), again.has(f"0/{SECOND}", removed=False)) == (True, False)
 
 
 @pytest.mark.parametrize(
