@@ -62,7 +62,7 @@ class Audit:
     def arguments(self) -> list[str]:
         keys = ["--signing-key", str(self.folder / "auditor-key"), "--ledger-key", self.key]
         paths = ["--ledger", str(self.ledger), "--state", str(self.state)]
-        return ["auditor", *paths, *keys, *self.keeping, "--second-look", "0.1"]
+        return ["audit", "run", *paths, *keys, *self.keeping, "--second-look", "0.1"]
 
     @property
     def keeping(self) -> list[str]:

@@ -181,7 +181,7 @@ def export(request_id: str, folder: Path) -> str:
         name: str = pod["metadata"]["name"]
         with DEMO.forwarded(f"pod/{name}", 9090) as admin:
             source = ("--admin", f"http://{admin}", "--token-file", str(token_file))
-            asked = proofgate("prove", request_id, *source, "--out", str(folder))
+            asked = proofgate("ledger", "prove", request_id, *source, "--out", str(folder))
         if asked.returncode == 0:
             return name
         told.append(f"{name}: {asked.stderr.strip()}")

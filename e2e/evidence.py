@@ -34,7 +34,7 @@ def records(ledger: Path, shards: str = "*") -> list[dict[str, Any]]:
 
 def configuration(ledger: Path, digest: str) -> dict[str, Any]:
     """The archived configuration of a digest, or of its first digits, as the command shows it."""
-    shown = proofgate("configuration", ledger, digest)
+    shown = proofgate("ledger", "configuration", ledger, digest)
     assert shown.returncode == 0, shown.stderr
     assert hashlib.sha256(shown.stdout.removesuffix("\n").encode()).hexdigest().startswith(digest)
     found: dict[str, Any] = json.loads(shown.stdout)

@@ -102,7 +102,16 @@ def _witness(folder: Path, log_vkey: str) -> Iterator[str]:
     (folder / "witness-key").write_text(secret)
     (folder / "logs").write_text(f"logs/v0\n\nvkey {log_vkey}\n")
     paths = ["--logs", str(folder / "logs"), "--signing-key", str(folder / "witness-key")]
-    arguments = ["witness", *paths, "--state", str(folder / "witness"), "--listen", "127.0.0.1:0", "--new-state"]
+    arguments = [
+        "audit",
+        "witness",
+        *paths,
+        "--state",
+        str(folder / "witness"),
+        "--listen",
+        "127.0.0.1:0",
+        "--new-state",
+    ]
     program, ready = start_ready(
         lambda: Program.start("witness", folder, arguments),
         lambda program: program.wait_for_line(r"proofgate witness: (http://\S+) verifying-key="),

@@ -40,7 +40,7 @@ def not_over_midnight(seconds: float) -> None:
 def _start_upstream(folder: Path, listen: str, *arguments: str) -> tuple[Program, str]:
     """A stand-in upstream and its URL."""
     program, ready = start_ready(
-        lambda: Program.start("mock-upstream", folder, ["mock-upstream", "--listen", listen, *arguments]),
+        lambda: Program.start("mock-upstream", folder, ["gateway", "mock-upstream", "--listen", listen, *arguments]),
         lambda program: program.wait_for_line(r"mock-upstream ready: (\S+)"),
     )
     return program, ready[1]

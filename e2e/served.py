@@ -38,7 +38,7 @@ class ServedAudit(Audit):
     def arguments(self) -> list[str]:
         keys = ["--signing-key", str(self.folder / "auditor-key"), "--ledger-key", self.key]
         source = ["--workers", str(self.workers), "--worker-token", str(self.folder / "auditor-token")]
-        return ["auditor", *source, "--state", str(self.state), *keys, "--second-look", "0.1"]
+        return ["audit", "run", *source, "--state", str(self.state), *keys, "--second-look", "0.1"]
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """In a process of its own, with which its connections end."""

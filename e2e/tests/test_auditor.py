@@ -41,7 +41,7 @@ def witness(signing_key: str, log: str) -> list[Object]:
         "image": IMAGES["workerImage"],
         "imagePullPolicy": "IfNotPresent",
         "command": [
-            *("/opt/proofgate/bin/proofgate", "witness", "--listen", f"0.0.0.0:{WITNESS_PORT}"),
+            *("/opt/proofgate/bin/proofgate", "audit", "witness", "--listen", f"0.0.0.0:{WITNESS_PORT}"),
             *("--logs", f"{files}/logs", "--signing-key", f"{files}/signing-key"),
             *("--state", "/state/witness", "--new-state"),
         ],

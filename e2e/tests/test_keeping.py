@@ -131,7 +131,7 @@ def test_bodies_are_opened_by_a_key_off_the_volume_alone_and_holds_outlive_their
     keys = tmp_path / "keys"
     shred_keys(namespace, keys)
     public = (namespace.get("ggw", NAME) or {})["status"]["ledger"]["verifyingKey"]
-    show = ("payload", "show", done["id"], "--ledger", str(ledger), "--key", public, "--request")
+    show = ("ledger", "payload", "show", done["id"], "--ledger", str(ledger), "--key", public, "--request")
 
     def shown() -> bool:
         # Until a checkpoint covers it, it is not shown.

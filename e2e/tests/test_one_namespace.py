@@ -95,7 +95,7 @@ def test_a_gateway_deleted_and_applied_again_has_the_same_key_and_continues_its_
 
     def verified() -> bool:
         # Until the newest records are under a checkpoint, it says that they are not.
-        return proofgate("fsck", str(ledger_directory(LLM, "demo")), "--key", key).returncode == 0
+        return proofgate("ledger", "fsck", str(ledger_directory(LLM, "demo")), "--key", key).returncode == 0
 
     wait_until(verified, PATIENCE, "the whole volume is verified", every=1)
 

@@ -38,7 +38,7 @@ def test_a_model_that_is_swapped_behind_its_name_is_noticed_and_recorded(folder:
         assert not tested["length"]["differs"] and tested["length"]["distance_ppm"] == 0
         assert gateway.worker is not None
         gateway.worker.stop()
-        checked = proofgate("fsck", gateway.ledger, "--key", gateway.verifying_key)
+        checked = proofgate("ledger", "fsck", gateway.ledger, "--key", gateway.verifying_key)
         assert checked.returncode == 0, checked.stdout + checked.stderr
 
 

@@ -59,21 +59,21 @@ def named(key: str) -> str:
 @pytest.mark.parametrize("same_name", [True, False])
 def test_a_wrong_key_is_another_key(ledger: Ledger, tmp_path: Path, same_name: bool) -> None:
     wrong = _core.generate_key(ledger.name if same_name else "proofgate.dev/another")[1]
-    code, told = run("fsck", ledger.folder, "--key", wrong)
+    code, told = run("ledger", "fsck", ledger.folder, "--key", wrong)
     assert (code, CHANGED in told) == (41, False), told
     assert told.splitlines()[-1].startswith(f"another key: the logs name {named(ledger.key)} as their key, but")
     proofs = tmp_path / "proofs"
-    assert run("prove", ledger.id, "--ledger", ledger.folder, "--key", ledger.key, "--out", proofs)[0] == 0
+    assert run("ledger", "prove", ledger.id, "--ledger", ledger.folder, "--key", ledger.key, "--out", proofs)[0] == 0
     record = proofs / f"{ledger.id}.admission.json"
     commands = (
-        ("prove", ledger.id, "--ledger", ledger.folder, "--key", wrong, "--out", tmp_path / "none"),
+        ("ledger", "prove", ledger.id, "--ledger", ledger.folder, "--key", wrong, "--out", tmp_path / "none"),
         ("verify", record.with_suffix(".tlog-proof"), "--record", record, "--key", wrong),
-        ("replay", ledger.folder, "--key", wrong),
+        ("ledger", "replay", ledger.folder, "--key", wrong),
     )
     for command in commands:
         code, told = run(*command)
-        assert code == 41, (command[0], told)
-        assert "another key: the given key made none of the signatures" in told, (command[0], told)
+        assert code == 41, (command[:2], told)
+        assert "another key: the given key made none of the signatures" in told, (command[:2], told)
 
 
 def test_a_changed_log_is_told_as_changed_under_its_key(ledger: Ledger, tmp_path: Path) -> None:
@@ -82,12 +82,12 @@ def test_a_changed_log_is_told_as_changed_under_its_key(ledger: Ledger, tmp_path
     [segment, *_] = sorted(copy.glob("0/*/*.seg"))
     content = segment.read_bytes()
     segment.write_bytes(content.replace(b'"tenant":"acme"', b'"tenant":"evil"', 1))
-    code, told = run("fsck", copy, "--key", ledger.key)
+    code, told = run("ledger", "fsck", copy, "--key", ledger.key)
     assert code in (30, 40), told
     assert "another key" not in told
     # Under a key that signed nothing of it, it is not called verified. Whether the wrong checksum is damage or the end
     # of what was written depends on what a later record knew to be synced.
-    code, told = run("fsck", copy, "--key", _core.generate_key(ledger.name)[1])
+    code, told = run("ledger", "fsck", copy, "--key", _core.generate_key(ledger.name)[1])
     assert code in (40, 41), told
 
 

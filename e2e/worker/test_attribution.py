@@ -26,7 +26,7 @@ USER = "alice@example.com"
 
 
 def found(index: Path, *more: str) -> list[dict[str, Any]]:
-    done = proofgate("exchanges", "--index", index, "--json", *more)
+    done = proofgate("audit", "exchanges", "--index", index, "--json", *more)
     assert done.returncode == 0, done.stderr
     rows: list[dict[str, Any]] = json.loads(done.stdout)["exchanges"]
     return rows
@@ -51,7 +51,7 @@ def test_an_exchange_is_found_by_what_its_client_says_of_itself(tmp_path: Path) 
         wait_until(lambda: signed(gateway) >= before + 4, PATIENCE, "both are under a checkpoint")
         assert gateway.worker is not None and gateway.worker.stop() == 0
         ledger, key = gateway.ledger, gateway.verifying_key
-    done = proofgate("index", "--same-volume", "--ledger", ledger, "--ledger-key", key, "--index", index)
+    done = proofgate("audit", "index", "--same-volume", "--ledger", ledger, "--ledger-key", key, "--index", index)
     assert done.returncode == 0, done.stderr
     told = {
         "session": FIELDS["x-claude-code-session-id"],

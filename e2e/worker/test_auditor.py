@@ -143,7 +143,7 @@ def history(tmp_path_factory: pytest.TempPathFactory, cosigner: Cosigner) -> tup
 
 def judged(audit: Audit, *more: str) -> str:
     """The verdict of `fsck`, as the table has it."""
-    done = proofgate("fsck", audit.ledger, "--key", audit.key, *audit.keeping, *more)
+    done = proofgate("ledger", "fsck", audit.ledger, "--key", audit.key, *audit.keeping, *more)
     # A directory without a log is no ledger to it.
     verdicts = {0: "—", 2: "no ledger", 10: "incomplete", 30: "diverged", 40: "invalid", 41: "another key"}
     return verdicts.get(done.returncode, done.stderr)

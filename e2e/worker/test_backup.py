@@ -54,7 +54,7 @@ def steady_requests(gateway: LocalGateway) -> Iterator[None]:
 
 
 def fsck(directory: Path, key: str) -> tuple[int, dict[str, Any]]:
-    done = proofgate("fsck", directory, "--key", key, "--json")
+    done = proofgate("ledger", "fsck", directory, "--key", key, "--json")
     return done.returncode, json.loads(done.stdout)
 
 
@@ -114,7 +114,7 @@ def test_every_exchange_in_a_copy_is_proved_to_an_outsider(folder: Path) -> None
     assert len(exchanges) > 5
     for exchange in exchanges[:3] + exchanges[-3:]:
         out = folder / "proofs" / exchange
-        assert proofgate("prove", exchange, "--ledger", folder / "copy", "--out", out).returncode == 0
+        assert proofgate("ledger", "prove", exchange, "--ledger", folder / "copy", "--out", out).returncode == 0
         for proof in out.glob("*.tlog-proof"):
             record = proof.with_suffix(".json")
             assert proofgate("verify", proof, "--record", record, "--key", key).returncode == 0

@@ -118,7 +118,7 @@ def test_what_the_filter_shows_is_saved_as_columns_and_as_a_bundle_that_verifies
     page.wait_for("proofgate audit verify-export")
     page.wait(lambda: list(page.downloads.glob("*.tar.gz")), "the bundle")
     [bundle] = page.downloads.glob("*.tar.gz")
-    checked = proofgate("verify-export", bundle, "--key", ledger.gateway.verifying_key)
+    checked = proofgate("audit", "verify-export", bundle, "--key", ledger.gateway.verifying_key)
     assert checked.stdout.rstrip().endswith("verified"), checked
     exports = [read for read in ledger.reads() if read.get("asked", {}).get("of") == "export"]
     assert [(read["reader"], read["rows"]) for read in exports] == [("officer", len(rows))] * 2

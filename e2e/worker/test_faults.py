@@ -91,13 +91,23 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> Home:
     (home.folder / "retention-key").write_text(signing)
     (home.folder / "keeping-key").write_text(verifying)
     for made in (
-        ("index", "--ledger", home.ledger, "--ledger-key", key, "--index", home.folder / "index", "--same-volume"),
-        ("hold", "begin", "--state", home.folder / "holds", *home.keeping[4:]),
+        (
+            "audit",
+            "index",
+            "--ledger",
+            home.ledger,
+            "--ledger-key",
+            key,
+            "--index",
+            home.folder / "index",
+            "--same-volume",
+        ),
+        ("ledger", "hold", "begin", "--state", home.folder / "holds", *home.keeping[4:]),
         (*Audit(home.folder, key).arguments, "--once", "--new-aggregate"),
     ):
         done = proofgate(*made)
         assert done.returncode == 0, done.stderr
-    rows = json.loads(proofgate("exchanges", "--index", home.folder / "index", "--json").stdout)["exchanges"]
+    rows = json.loads(proofgate("audit", "exchanges", "--index", home.folder / "index", "--json").stdout)["exchanges"]
     by_log: dict[str, list[str]] = {}
     for row in rows:
         by_log.setdefault(row["records"][0]["origin"].split("/")[-1], []).append(row["id"])
@@ -118,7 +128,7 @@ class Tool:
 
 
 def _fsck(run: Callable[..., Outcome], home: Home, _: Path) -> Outcome:
-    return run("fsck", home.ledger, "--key", home.key, "--shred-keys", home.folder / "shred-keys", "--json")
+    return run("ledger", "fsck", home.ledger, "--key", home.key, "--shred-keys", home.folder / "shred-keys", "--json")
 
 
 def _others_are_checked(done: Outcome, _: Home, spoiled: Path) -> bool:
@@ -133,9 +143,9 @@ def _prove(run: Callable[..., Outcome], home: Home, spoiled: Path) -> Outcome:
     for number, log in enumerate(log for log in home.logs() if log.name != spoiled.name):
         for more in ([], ["--scan"]):
             out = home.folder / f"proofs-{number}-{len(more)}"
-            other = run("prove", home.ids(log)[0], *what, "--out", out, *more)
+            other = run("ledger", "prove", home.ids(log)[0], *what, "--out", out, *more)
             assert other.code == 0, other.text
-    return run("prove", home.ids(spoiled)[0], *what, "--out", home.folder / "proofs")
+    return run("ledger", "prove", home.ids(spoiled)[0], *what, "--out", home.folder / "proofs")
 
 
 def _what_can_be_is_proven(done: Outcome, home: Home, spoiled: Path) -> bool:
@@ -149,11 +159,11 @@ def _what_can_be_is_proven(done: Outcome, home: Home, spoiled: Path) -> bool:
 
 def _export(run: Callable[..., Outcome], home: Home, _: Path) -> Outcome:
     paths = ["--index", home.folder / "index", "--ledger", home.ledger, "--out", home.folder / "export"]
-    return run("export", *paths, "--tenant", "acme")
+    return run("audit", "export", *paths, "--tenant", "acme")
 
 
 def _others_are_exported(done: Outcome, home: Home, spoiled: Path) -> bool:
-    checked = proofgate("verify-export", home.folder / "export", "--key", home.key)
+    checked = proofgate("audit", "verify-export", home.folder / "export", "--key", home.key)
     left_out = f"missing: exchanges of {_origin(home, spoiled)}, which could not be read when the export was created"
     return checked.returncode == 10 and left_out in checked.stdout and f"{EACH * (LOGS - 1)} exchanges" in done.text
 
@@ -163,7 +173,7 @@ def _origin(home: Home, log: Path) -> str:
 
 
 def _replay(run: Callable[..., Outcome], home: Home, _: Path) -> Outcome:
-    return run("replay", home.ledger, "--key", home.key, "--shred-keys", home.folder / "shred-keys", "--json")
+    return run("ledger", "replay", home.ledger, "--key", home.key, "--shred-keys", home.folder / "shred-keys", "--json")
 
 
 def _others_are_replayed(done: Outcome, _: Home, __: Path) -> bool:
@@ -172,7 +182,7 @@ def _others_are_replayed(done: Outcome, _: Home, __: Path) -> bool:
 
 
 def _prune(run: Callable[..., Outcome], home: Home, _: Path) -> Outcome:
-    return run("prune", *home.keeping, "--older-than", "0d", "--author", "an officer", "--yes", "--json")
+    return run("ledger", "prune", *home.keeping, "--older-than", "0d", "--author", "an officer", "--yes", "--json")
 
 
 def _others_are_judged(done: Outcome, home: Home, spoiled: Path) -> bool:
@@ -183,7 +193,7 @@ def _others_are_judged(done: Outcome, home: Home, spoiled: Path) -> bool:
 
 def _index(run: Callable[..., Outcome], home: Home, _: Path) -> Outcome:
     made = ["--index", home.folder / "made", "--same-volume"]
-    return run("index", "--ledger", home.ledger, "--ledger-key", home.key, *made)
+    return run("audit", "index", "--ledger", home.ledger, "--ledger-key", home.key, *made)
 
 
 def _others_are_indexed(done: Outcome, _: Home, __: Path) -> bool:
@@ -289,4 +299,4 @@ def test_a_worker_goes_on_once_a_write_of_its_log_finds_space_again(tmp_path: Pa
         assert gateway.worker is not None and gateway.worker.stop() == 0
         ends = exchanges_by_their_ends(gateway.records())
         assert len(ends) >= 5 and set(ends.values()) == {1}, "also of those that waited in vain"
-        assert proofgate("fsck", gateway.ledger, "--key", gateway.verifying_key).returncode == 0
+        assert proofgate("ledger", "fsck", gateway.ledger, "--key", gateway.verifying_key).returncode == 0

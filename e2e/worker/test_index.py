@@ -51,7 +51,7 @@ def run(*arguments: str | Path) -> tuple[int, str]:
 
 
 def asked(index: Path, *more: str) -> list[dict[str, Any]]:
-    done = proofgate("exchanges", "--index", index, "--limit", "1000", "--json", *more)
+    done = proofgate("audit", "exchanges", "--index", index, "--limit", "1000", "--json", *more)
     assert done.returncode == 0, done.stderr
     found: list[dict[str, Any]] = json.loads(done.stdout)["exchanges"]
     return found
@@ -88,7 +88,7 @@ def test_each_exchange_of_a_ledger_is_one_row_and_says_what_its_records_say(
     ledger: tuple[Path, str], tmp_path: Path
 ) -> None:
     index = tmp_path / "index"
-    command: list[str | Path] = ["index", "--ledger", ledger[0], "--ledger-key", ledger[1], "--index", index]
+    command: list[str | Path] = ["audit", "index", "--ledger", ledger[0], "--ledger-key", ledger[1], "--index", index]
     assert run(*command)[0] == 0
     rows = asked(index)
     stored = records(ledger[0])
@@ -109,7 +109,7 @@ def test_an_index_whose_making_is_killed_again_and_again_has_each_exchange_once(
     ledger: tuple[Path, str], tmp_path: Path
 ) -> None:
     index = tmp_path / "index"
-    command: list[str | Path] = ["index", "--ledger", ledger[0], "--ledger-key", ledger[1], "--index", index]
+    command: list[str | Path] = ["audit", "index", "--ledger", ledger[0], "--ledger-key", ledger[1], "--index", index]
 
     def rebuild(statements: int) -> subprocess.CompletedProcess[str]:
         """Makes the index anew, in a process that is gone before its statement of that number."""
@@ -129,16 +129,16 @@ def test_an_export_verifies_with_the_key_alone_and_not_when_a_byte_is_changed(
     ledger: tuple[Path, str], tmp_path: Path
 ) -> None:
     index, out = tmp_path / "index", tmp_path / "out"
-    assert run("index", "--ledger", ledger[0], "--ledger-key", ledger[1], "--index", index)[0] == 0
+    assert run("audit", "index", "--ledger", ledger[0], "--ledger-key", ledger[1], "--index", index)[0] == 0
     signing, signer = _core.generate_key("proofgate.dev/local/exports")
     (tmp_path / "key").write_text(signing)
     paths: list[str | Path] = ["--index", index, "--ledger", ledger[0]]
-    assert run("export", *paths, "--tenant", "acme", "--out", out, "--signing-key", tmp_path / "key")[0] == 0
-    code, told = run("verify-export", out, "--key", ledger[1], "--signer", signer)
+    assert run("audit", "export", *paths, "--tenant", "acme", "--out", out, "--signing-key", tmp_path / "key")[0] == 0
+    code, told = run("audit", "verify-export", out, "--key", ledger[1], "--signer", signer)
     assert (code, told.splitlines()[-1]) == (0, "verified"), told
     assert told.count("with none missing between") == 2
     _, other = _core.generate_key("proofgate.dev/local/demo")
-    assert run("verify-export", out, "--key", other)[0] == 41
+    assert run("audit", "verify-export", out, "--key", other)[0] == 41
     lines = (out / "exchanges.jsonl").read_text().splitlines()
     note = json.loads((out / "manifest.json").read_text())["logs"]
     notes = {log["origin"]: log["checkpoint"] for log in note}
@@ -148,10 +148,10 @@ def test_an_export_verifies_with_the_key_alone_and_not_when_a_byte_is_changed(
         proof = "\n".join(head) + "\n\n" + notes[record["origin"]]
         assert json.loads(_core.verify_proof(record["record"].encode(), proof, ledger[1]))["index"] == record["index"]
     archive = tmp_path / "all.tar.gz"
-    assert run("export", *paths, "--out", archive)[0] == 0
-    assert run("verify-export", archive, "--key", ledger[1])[0] == 0
+    assert run("audit", "export", *paths, "--out", archive)[0] == 0
+    assert run("audit", "verify-export", archive, "--key", ledger[1])[0] == 0
     (out / "exchanges.jsonl").write_text("\n".join(lines).replace("acme", "acmf", 1) + "\n")
-    assert run("verify-export", out, "--key", ledger[1])[0] == 40
+    assert run("audit", "verify-export", out, "--key", ledger[1])[0] == 40
 
 
 def test_an_auditor_answers_readers_of_what_it_has_accepted(tmp_path: Path) -> None:
@@ -165,7 +165,7 @@ def test_an_auditor_answers_readers_of_what_it_has_accepted(tmp_path: Path) -> N
         }
         (tmp_path / "readers").write_text(json.dumps(readers))
         more = ["--new-aggregate", "--index", str(tmp_path / "index"), "--readers", str(tmp_path / "readers")]
-        check: list[str | Path] = ["access-log", tmp_path / "state", "--key", public]
+        check: list[str | Path] = ["audit", "access-log", tmp_path / "state", "--key", public]
         with following(Audit(tmp_path, gateway.verifying_key), *more) as (_, url):
 
             def found(key: str) -> list[dict[str, Any]]:
@@ -181,7 +181,7 @@ def test_an_auditor_answers_readers_of_what_it_has_accepted(tmp_path: Path) -> N
             with pytest.raises(httpx.HTTPStatusError, match="401"):
                 found(KEYS["acme"])
             # Reads on the machine are in the same access log, which the auditor continues.
-            assert run("exchanges", "--index", tmp_path / "index")[0] == 0
+            assert run("audit", "exchanges", "--index", tmp_path / "index")[0] == 0
             assert {row["tenant"] for row in found("of-acme")} == {"acme"}
             wait_until(
                 lambda: ", 0 of them not covered by a tree head yet" in run(*check)[1],
@@ -234,6 +234,9 @@ def test_an_auditor_starts_with_an_index_that_it_cannot_use_and_goes_on_with_one
         )
         assert json.loads(fetch(f"{url}/status"))["index"]["code"] == "index_io"
         assert (ask().status_code, ask().json()["error"]["code"]) == (503, "index_io")
-        assert run("index", "--rebuild", "--ledger", ledger[0], "--ledger-key", ledger[1], "--index", index)[0] == 0
+        assert (
+            run("audit", "index", "--rebuild", "--ledger", ledger[0], "--ledger-key", ledger[1], "--index", index)[0]
+            == 0
+        )
         assert len(ask().raise_for_status().json()["exchanges"]) >= 7
         assert program.process.poll() is None

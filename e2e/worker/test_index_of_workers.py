@@ -64,10 +64,10 @@ def retention(fleet: Fleet, worker: LocalGateway) -> str:
     folder = fleet.audit.folder
     where = ["--state", str(folder / "holds"), "--ledger-key", worker.verifying_key]
     where += ["--signing-key", str(folder / "retention-key")]
-    begun = proofgate("hold", "begin", *where)
+    begun = proofgate("ledger", "hold", "begin", *where)
     assert begun.returncode == 0, begun.stderr
     options = ["--ledger", str(worker.ledger), "--older-than", "0d", "--author", "an officer", "--yes"]
-    return proofgate("prune", *where, *options, "--json").stdout
+    return proofgate("ledger", "prune", *where, *options, "--json").stdout
 
 
 def test_exchanges_of_workers_with_a_folder_each_are_listed_and_proved(fleet: Fleet, tmp_path: Path) -> None:

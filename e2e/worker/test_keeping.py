@@ -62,7 +62,9 @@ class Kept:
     def keep(self, command: str, *more: str) -> tuple[int, dict[str, Any]]:
         folder = self.audit.folder
         where = ["--ledger", str(self.audit.ledger), "--state", str(folder / "holds"), "--ledger-key", self.audit.key]
-        code, text = self.run(command, *where, "--signing-key", str(folder / "retention-key"), "--json", *more)
+        code, text = self.run(
+            "ledger", command, *where, "--signing-key", str(folder / "retention-key"), "--json", *more
+        )
         assert text.startswith("{"), text
         report: dict[str, Any] = json.loads(text)
         return code, report
@@ -84,7 +86,7 @@ class Kept:
             later = time.time_ns() // 1000 + YEAR
             with pytest.MonkeyPatch.context() as patched:
                 patched.setattr(arguments, "now", lambda: later)
-                code = proofgate("retention", *options).returncode
+                code = proofgate("ledger", "retention", *options).returncode
         report: dict[str, Any] = json.loads((folder / "report").read_text())
         return code, report
 
@@ -93,17 +95,17 @@ class Kept:
         return {found["code"] for found in self.audit.look()[1]}
 
     def hold(self, *arguments: str) -> tuple[int, str]:
-        return self.run("hold", *arguments, "--state", str(self.audit.folder / "holds"))
+        return self.run("ledger", "hold", *arguments, "--state", str(self.audit.folder / "holds"))
 
     def check(self) -> int:
-        code, text = self.run("fsck", str(self.audit.ledger), "--key", self.audit.key, *self.audit.keeping)
+        code, text = self.run("ledger", "fsck", str(self.audit.ledger), "--key", self.audit.key, *self.audit.keeping)
         assert code in {0, 10, 30, 40}, text
         return code
 
     def ids(self, log: Path) -> list[str]:
         """The exchanges that a log has admitted."""
         leaves = self.audit.folder / "leaves"
-        code, text = self.run("export-leaves", str(log), "--out", str(leaves))
+        code, text = self.run("ledger", "export-leaves", str(log), "--out", str(leaves))
         assert code == 0, text
         data, records = leaves.read_bytes(), []
         while data:
@@ -156,16 +158,25 @@ def test_a_ledger_that_was_shortened_by_right_verifies_for_everybody(kept: Kept,
     assert kept.keep("prune", "--older-than", "0d", "--yes")[1]["remove"] == 1
     assert not list(oldest.glob("*.seg"))
     assert kept.check() == 0
-    code, text = kept.run("prove", gone[0], "--ledger", str(audit.ledger), "--out", str(tmp_path))
+    code, text = kept.run("ledger", "prove", gone[0], "--ledger", str(audit.ledger), "--out", str(tmp_path))
     assert code == 2 and "[log_removed]" in text
-    index = ["index", "--ledger", str(audit.ledger), "--ledger-key", audit.key, "--index", str(tmp_path / "index")]
+    index = [
+        "audit",
+        "index",
+        "--ledger",
+        str(audit.ledger),
+        "--ledger-key",
+        audit.key,
+        "--index",
+        str(tmp_path / "index"),
+    ]
     code, text = kept.run(*index)
     assert code == 40 and "without the retention key the tombstone cannot be verified" in text
     _, other = _core.generate_key("proofgate.dev/local/other-retention")
     code, text = kept.run(*index, "--keeping-key", other)
     assert code == 40 and "its tombstone is refused" in text
     assert kept.run(*index, "--keeping-key", str(audit.folder / "keeping-key"))[0] == 0
-    code, text = kept.run("exchanges", "--index", str(tmp_path / "index"), "--json")
+    code, text = kept.run("audit", "exchanges", "--index", str(tmp_path / "index"), "--json")
     assert len(json.loads(text)["exchanges"]) == 6, "those of the two logs that stay"
     # What stays is checked by whoever has never heard of it.
     for record in oldest.glob("*.record"):
@@ -206,7 +217,10 @@ def test_an_exchange_that_was_erased_has_a_proof_and_no_salt(kept: Kept, tmp_pat
     assert salts[at : at + 32] not in everything
     for name, has_salt in ((first, False), (second, True)):
         out = tmp_path / name
-        assert kept.run("prove", name, "--ledger", str(audit.ledger), "--key", audit.key, "--out", str(out))[0] == 0
+        assert (
+            kept.run("ledger", "prove", name, "--ledger", str(audit.ledger), "--key", audit.key, "--out", str(out))[0]
+            == 0
+        )
         for proof in out.glob("*.tlog-proof"):
             assert ("\nextra " in proof.read_text()) is has_salt
             record = proof.with_suffix(".json")
@@ -220,7 +234,18 @@ def test_what_waits_for_the_auditors_log_goes_once_that_has_it(kept: Kept) -> No
     audit = kept.audit
     first = kept.ids(audit.logs()[0])[0]
     public = _core.verifying_key((audit.folder / "auditor-key").read_text())
-    erase = ("erase", "--id", first, "--override-minimum", "--reason", "asked for", "--ticket", "R-7", "--yes")
+    erase = (
+        "ledger",
+        "erase",
+        "--id",
+        first,
+        "--override-minimum",
+        "--reason",
+        "asked for",
+        "--ticket",
+        "R-7",
+        "--yes",
+    )
     waits = (*erase, "--auditor-state", str(audit.state), "--auditor-key", public)
     salts = (audit.logs()[0] / "salts").read_bytes()
     for _ in range(2):
@@ -292,7 +317,7 @@ def test_what_is_destroyed_without_an_auditor_says_that_it_has_no_anchor(kept: K
 
 def test_no_clock_dates_an_erasure_before_its_exchange(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
     first = kept.ids(kept.audit.logs()[0])[0]
-    erase = ("erase", "--id", first, "--override-minimum", "--reason", "long ago", "--yes")
+    erase = ("ledger", "erase", "--id", first, "--override-minimum", "--reason", "long ago", "--yes")
     sixty_days_ago = time.time_ns() // 1000 - 60 * 86_400_000_000
     with monkeypatch.context() as patched:
         patched.setattr(arguments, "now", lambda: sixty_days_ago)

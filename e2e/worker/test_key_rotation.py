@@ -111,7 +111,7 @@ def rotated(tmp_path_factory: pytest.TempPathFactory) -> Rotated:
 
 def test_the_ledger_verifies_under_the_oldest_and_under_the_newest_key(rotated: Rotated) -> None:
     for key in (rotated.old, rotated.new):
-        done = run("fsck", rotated.ledger, "--key", key, "--json")
+        done = run("ledger", "fsck", rotated.ledger, "--key", key, "--json")
         report = json.loads(done.stdout)
         assert (done.returncode, report["findings"]) == (0, []), report
         assert [known["vkey"] for known in report["keys"]] == [rotated.old, rotated.new]
@@ -122,7 +122,7 @@ def test_a_copy_of_the_volume_verifies_under_the_oldest_and_under_the_newest_key
     copy = rotated.folder / "copy"
     copy_volume(rotated.ledger, copy)
     for key in (rotated.old, rotated.new):
-        done = run("fsck", copy, "--key", key)
+        done = run("ledger", "fsck", copy, "--key", key)
         assert done.returncode == 0, done.stdout
 
 
@@ -162,7 +162,7 @@ def test_a_statement_of_one_signature_in_a_receipt_is_refused_by_both(rotated: R
 def test_the_go_verifier_follows_the_line(rotated: Rotated) -> None:
     out = rotated.folder / "evidence"
     for exchange in rotated.exchanges:
-        done = run("prove", exchange, "--ledger", rotated.ledger, "--key", rotated.old, "--out", out)
+        done = run("ledger", "prove", exchange, "--ledger", rotated.ledger, "--key", rotated.old, "--out", out)
         assert done.returncode == 0, done.stderr
         proof, record = out / f"{exchange}.admission.tlog-proof", out / f"{exchange}.admission.json"
         for key in (rotated.old, rotated.new):
@@ -209,9 +209,9 @@ def test_a_mirror_verifies_under_either_key_and_takes_no_statement_that_is_none(
         found = {finding["code"] for finding in json.loads(fetch(f"{url}/findings"))["findings"]}
     assert found == {"key_succession_refused"}
     assert [path.name for path in (copied / "key-successions").iterdir()] == [true.name]
-    assert run("mirror-fetch", tmp_path / "mirror", tmp_path / "back").returncode == 0
+    assert run("audit", "fetch", tmp_path / "mirror", tmp_path / "back").returncode == 0
     for key in (rotated.old, rotated.new):
-        done = run("fsck", tmp_path / "back", "--mirror", "--key", key, "--json")
+        done = run("ledger", "fsck", tmp_path / "back", "--mirror", "--key", key, "--json")
         assert done.returncode == 0, done.stdout
         assert [known["vkey"] for known in json.loads(done.stdout)["keys"]] == [rotated.old, rotated.new]
 
@@ -219,22 +219,31 @@ def test_a_mirror_verifies_under_either_key_and_takes_no_statement_that_is_none(
 def test_an_index_goes_on_under_another_key_and_its_exports_verify_under_either(
     rotated: Rotated, tmp_path: Path
 ) -> None:
-    begin = ["index", "--ledger", rotated.ledger, "--index", tmp_path / "index", "--same-volume", "--ledger-key"]
+    begin = [
+        "audit",
+        "index",
+        "--ledger",
+        rotated.ledger,
+        "--index",
+        tmp_path / "index",
+        "--same-volume",
+        "--ledger-key",
+    ]
     assert not run(*begin, rotated.old).stdout.startswith("0 records")
     again = run(*begin, rotated.new)
     assert (again.returncode, again.stdout) == (0, f"0 records read into {tmp_path / 'index'}\n"), again.stderr
     other = _core.generate_key(rotated.old.split("+")[0])[1]
     assert "[index_foreign]" in run(*begin, other).stderr
     out = tmp_path / "out"
-    done = run("export", "--index", tmp_path / "index", "--ledger", rotated.ledger, "--out", out)
+    done = run("audit", "export", "--index", tmp_path / "index", "--ledger", rotated.ledger, "--out", out)
     assert done.returncode == 0, done.stderr
     for key in (rotated.old, rotated.new):
-        assert run("verify-export", out, "--key", key).returncode == 0
+        assert run("audit", "verify-export", out, "--key", key).returncode == 0
     manifest = json.loads((out / "manifest.json").read_text())
     [statement] = manifest["key_successions"]
     manifest["key_successions"] = ["\n".join(statement.split("\n")[:-2]) + "\n"]
     (out / "manifest.json").write_text(json.dumps(manifest))
-    assert run("verify-export", out, "--key", rotated.new).returncode == 41
+    assert run("audit", "verify-export", out, "--key", rotated.new).returncode == 41
 
 
 def test_a_worker_with_the_old_key_does_not_start_behind_the_new_one(rotated: Rotated, tmp_path: Path) -> None:

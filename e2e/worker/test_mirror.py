@@ -94,9 +94,9 @@ def run(*arguments: str) -> tuple[int, str]:
 
 
 def brought_back(audit: Audit, place: str, to: Path) -> tuple[int, str]:
-    code, text = run("mirror-fetch", place, str(to))
+    code, text = run("audit", "fetch", place, str(to))
     assert code == 0, text
-    return run("fsck", str(to), "--mirror", "--key", audit.key)
+    return run("ledger", "fsck", str(to), "--mirror", "--key", audit.key)
 
 
 def test_a_ledger_in_a_mirror_cannot_be_deleted_or_replaced_and_passes_fsck_when_it_is_brought_back(

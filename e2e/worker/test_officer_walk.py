@@ -251,7 +251,7 @@ def test_what_is_changed_in_an_export_is_refused_by_the_verifier_in_one_file(ban
     keys = ["--signing-key", ledger.gateway.folder / "export-key"]
     places = ["--index", ledger.gateway.folder / "index", "--ledger", ledger.gateway.ledger]
     made = tmp_path / "made"
-    done = proofgate("export", *places, "--tenant", "acme", *keys, "--out", made)
+    done = proofgate("audit", "export", *places, "--tenant", "acme", *keys, "--out", made)
     assert done.returncode == 0, done
 
     def changed(name: str, change: Callable[[str], str], *, agree: bool = False) -> str:

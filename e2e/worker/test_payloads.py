@@ -105,7 +105,7 @@ def metric(gateway: LocalGateway, series: str) -> float:
 
 def fsck(gateway: LocalGateway, *more: str) -> int:
     keys = ["--key", gateway.verifying_key, "--shred-keys", str(gateway.folder / "shred-keys")]
-    return proofgate("fsck", str(gateway.ledger), *keys, *more).returncode
+    return proofgate("ledger", "fsck", str(gateway.ledger), *keys, *more).returncode
 
 
 def on_the_volume(gateway: LocalGateway, said: bytes) -> bool:
@@ -133,10 +133,10 @@ def test_what_was_said_is_read_back_byte_for_byte_and_stands_nowhere_in_clear(
     where = ["--ledger", str(storing.ledger), "--key", storing.verifying_key]
     where += ["--shred-keys", str(storing.folder / "shred-keys")]
     out = tmp_path / "answer"
-    assert proofgate("payload", "show", said.id, *where, "--response", "--out", str(out)).returncode == 0
+    assert proofgate("ledger", "payload", "show", said.id, *where, "--response", "--out", str(out)).returncode == 0
     assert out.read_bytes() == said.response and out.stat().st_mode & 0o777 == 0o600
-    assert proofgate("payload", "show", said.id, *where, "--request").stdout.encode() == said.request
-    assert f"{len(said.request)} bytes" in proofgate("payload", "show", said.id, *where).stdout
+    assert proofgate("ledger", "payload", "show", said.id, *where, "--request").stdout.encode() == said.request
+    assert f"{len(said.request)} bytes" in proofgate("ledger", "payload", "show", said.id, *where).stdout
     everything = list(_core.StoredPayloads(str(storing.ledger), storing.verifying_key, where[-1]))
     assert said.response in [one.response for one in everything]
     assert metric(storing, "proofgate_payload_stored_bytes_total") >= len(said.request) + len(said.response)
@@ -154,7 +154,7 @@ def test_what_is_too_long_and_whose_is_not_to_be_stored_is_not(storing: LocalGat
     assert exchange.end is not None and "payloads" not in json.loads(exchange.end)
     where = ["--ledger", str(storing.ledger), "--key", storing.verifying_key]
     where += ["--shred-keys", str(storing.folder / "shred-keys")]
-    refused = proofgate("payload", "show", said.id, *where, "--request")
+    refused = proofgate("ledger", "payload", "show", said.id, *where, "--request")
     assert refused.returncode == 1 and "[payload_not_stored]" in refused.stderr
 
 
@@ -234,10 +234,10 @@ def test_what_was_erased_or_shredded_opens_nowhere_and_everything_verifies(folde
         (folder / "retention-key").write_text(signing)
         retention = ["--state", str(folder / "holds"), "--ledger-key", gateway.verifying_key]
         retention += ["--signing-key", str(folder / "retention-key")]
-        assert proofgate("hold", "begin", *retention).returncode == 0
+        assert proofgate("ledger", "hold", "begin", *retention).returncode == 0
         frames = next(gateway.ledger.rglob("payloads")).read_bytes()
         why = ["--override-minimum", "--reason", "asked for", "--yes"]
-        done = proofgate("erase", "--ledger", str(gateway.ledger), *retention, "--id", erased.id, *why)
+        done = proofgate("ledger", "erase", "--ledger", str(gateway.ledger), *retention, "--id", erased.id, *why)
         assert done.returncode == 0, done.stderr
         left = next(gateway.ledger.rglob("payloads")).read_bytes()
         first = 32 + len(erased.request) + 16
@@ -256,7 +256,7 @@ def test_what_was_erased_or_shredded_opens_nowhere_and_everything_verifies(folde
             assert exchange.no_response is not None and exchange.no_response[0] == "shred_key_missing"
         out = ["--out", str(folder), "--key", gateway.verifying_key]
         for said in (erased, shredded):
-            assert proofgate("prove", said.id, "--ledger", str(gateway.ledger), *out).returncode == 0
+            assert proofgate("ledger", "prove", said.id, "--ledger", str(gateway.ledger), *out).returncode == 0
             proof, record = folder / f"{said.id}.completion.tlog-proof", folder / f"{said.id}.completion.json"
             checked = proofgate("verify", str(proof), "--record", str(record), "--key", gateway.verifying_key)
             assert checked.returncode == 0, checked.stderr

@@ -121,9 +121,9 @@ def test_an_index_shows_who_asked(folder: Path) -> None:
         assert gateway.worker is not None and gateway.worker.stop() == 0
         ledger, key = gateway.ledger, gateway.verifying_key
     index = folder / "index"
-    done = proofgate("index", "--same-volume", "--ledger", ledger, "--ledger-key", key, "--index", index)
+    done = proofgate("audit", "index", "--same-volume", "--ledger", ledger, "--ledger-key", key, "--index", index)
     assert done.returncode == 0, done.stderr
-    done = proofgate("exchanges", "--index", index, "--json")
+    done = proofgate("audit", "exchanges", "--index", index, "--json")
     rows = {row["id"]: row for row in json.loads(done.stdout)["exchanges"]}
     told = {kind: (rows[one]["client_address"], rows[one]["end_user_name"]) for kind, one in ids.items()}
     assert told == {

@@ -143,7 +143,7 @@ def test_what_holds_on_a_day_is_listed(folder: Path) -> None:
     gateway.write_configuration()
 
     def listed(day: str) -> list[Any]:
-        shown = proofgate("prices", folder / "gateway.yaml", "--at", day, "--output", "json")
+        shown = proofgate("gateway", "prices", folder / "gateway.yaml", "--at", day, "--output", "json")
         entries: list[Any] = json.loads(shown.stdout)
         return [
             entry["price"] and (entry["price"]["source"], entry["price"]["input"], entry["next_change"])

@@ -64,7 +64,7 @@ def test_what_quickstart_prints_starts_a_gateway_asks_it_and_proves_the_answer(
     folder: Path, started: ExitStack
 ) -> None:
     upstream = Program.start(
-        "mock-upstream", folder, ["mock-upstream", "--listen", "127.0.0.1:0", "--api-key", PROVIDER_KEY]
+        "mock-upstream", folder, ["gateway", "mock-upstream", "--listen", "127.0.0.1:0", "--api-key", PROVIDER_KEY]
     )
     started.callback(upstream.stop, signal.SIGKILL)
     url = upstream.wait_for_line(r"mock-upstream ready: (\S+)")[1]

@@ -152,7 +152,7 @@ class Served:
     def replay(self, capsys: pytest.CaptureFixture[str], *arguments: str, bodies: bool = True) -> tuple[int, Any]:
         kept = ["--bodies", str(self.folder / "bodies")] if bodies else []
         capsys.readouterr()
-        code = main(["replay", str(self.ledger), "--key", self.key, "--json", *kept, *arguments])
+        code = main(["ledger", "replay", str(self.ledger), "--key", self.key, "--json", *kept, *arguments])
         out = capsys.readouterr().out
         return code, json.loads(out) if out else None
 
@@ -406,7 +406,7 @@ def test_no_text_is_printed_unless_it_is_asked_for(
     new.write_text(yaml.safe_dump({**document, "policy": {}}))
     arguments = [str(served.ledger), "--key", served.key, "--bodies", str(served.folder / "bodies")]
     for more, shown in ([], False), (["--json"], False), (["--show-text"], True), (["--json", "--show-text"], True):
-        assert main(["replay", *arguments, "--policy", str(new), *more]) == 1
+        assert main(["ledger", "replay", *arguments, "--policy", str(new), *more]) == 1
         out = capsys.readouterr().out
         assert ("staff-123456" in out) is shown
         assert ("staff-number" in out) is True
@@ -422,7 +422,7 @@ def test_what_cannot_be_used_is_said(served: Served, tmp_path: Path, capsys: pyt
         ([str(tmp_path / "none"), *key], "none"),
         ([ledger, "--key", "no+key"], "key"),
     ):
-        assert main(["replay", *arguments]) == 2, arguments
+        assert main(["ledger", "replay", *arguments]) == 2, arguments
         assert said in capsys.readouterr().err
 
 

@@ -161,7 +161,7 @@ def test_ctrl_c_seals_and_the_next_start_goes_on_with_the_same_ledger_and_audit(
         assert proofgate("sign-in-link", "--directory", folder).returncode == 2
     logs = list((folder / "ledger" / "0").glob("*/checkpoint"))
     assert len(logs) == 2
-    checked = proofgate("fsck", folder / "ledger", "--key", folder / "verifying-key")
+    checked = proofgate("ledger", "fsck", folder / "ledger", "--key", folder / "verifying-key")
     assert checked.returncode == 0, checked.stdout
     with everything(folder) as demo, signed_in(demo) as client:
         wait_until(lambda: overview(demo, client)["totals"]["exchanges"] >= 20, PATIENCE, "both runs are in the index")

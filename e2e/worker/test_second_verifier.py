@@ -38,7 +38,7 @@ class Exchange:
                     self.id, self.response = answer.headers["x-request-id"], answer.read()
             self.key = gateway.verifying_key
             assert gateway.worker is not None and gateway.worker.stop() == 0
-        assert proofgate("prove", self.id, "--ledger", gateway.ledger, "--out", self.folder).returncode == 0
+        assert proofgate("ledger", "prove", self.id, "--ledger", gateway.ledger, "--out", self.folder).returncode == 0
 
     def record(self, kind: str) -> Path:
         return self.folder / f"{self.id}.{kind}.json"
@@ -125,7 +125,7 @@ def test_what_is_changed_is_refused_and_the_first_implementation_agrees(exchange
 
 
 def test_another_ledgers_key_and_a_proof_without_its_salt_open_nothing(exchange: Exchange, tmp_path: Path) -> None:
-    assert proofgate("keygen", exchange.key.split("+")[0], "--out", tmp_path / "keys").returncode == 0
+    assert proofgate("keys", "generate", exchange.key.split("+")[0], "--out", tmp_path / "keys").returncode == 0
     stranger = (tmp_path / "keys" / "verifying-key").read_text().strip()
     assert "no key of the ledger signed" in exchange.verify("completion", key=stranger)
     proof = exchange.proof("completion")

@@ -67,17 +67,17 @@ class Shredding:
         (self.home / "keeping-key").write_text(verifying)
         self.state = ("--state", self.home / "holds")
         self.signing = ("--ledger-key", gateway.verifying_key, "--signing-key", self.home / "retention-key")
-        assert run("hold", "begin", *self.state, *self.signing)[0] == 0
+        assert run("ledger", "hold", "begin", *self.state, *self.signing)[0] == 0
 
     def shred(self, *more: object) -> tuple[int, str]:
         where = ("--ledger", self.gateway.ledger, "--shred-keys", self.home / "shred-keys")
         what = ("--tenant", "acme", "--reason", "the contract ended")
-        return run("shred", *where, *self.state, *self.signing, *what, "--override-minimum", "--yes", *more)
+        return run("ledger", "shred", *where, *self.state, *self.signing, *what, "--override-minimum", "--yes", *more)
 
     def check(self, ledger: Path, *more: object) -> tuple[int, list[tuple[int, int]]]:
         """The exit code of fsck, and the erased and unchecked salts of each log."""
         keys = ("--key", self.gateway.verifying_key, "--keeping-key", self.home / "keeping-key")
-        code, text = run("fsck", ledger, *keys, "--json", *more)
+        code, text = run("ledger", "fsck", ledger, *keys, "--json", *more)
         logs = json.loads(text)["incarnations"]
         return code, [(log["erased_salts"], log["unchecked_salts"]) for log in logs]
 
@@ -86,7 +86,7 @@ class Shredding:
         out = self.home / "out"
         shutil.rmtree(out, ignore_errors=True)
         code, text = run(
-            "prove", exchange.id, "--ledger", ledger, "--key", self.gateway.verifying_key, "--out", out, *more
+            "ledger", "prove", exchange.id, "--ledger", ledger, "--key", self.gateway.verifying_key, "--out", out, *more
         )
         assert code == 0, text
         for proof in out.glob("*.tlog-proof"):
@@ -98,7 +98,17 @@ class Shredding:
             assert done.returncode == 0, done.stderr
         body = self.home / "body"
         body.write_bytes(exchange.request)
-        reveal = ("reveal", exchange.id, "--ledger", ledger, "--body", body, "--key", self.gateway.verifying_key)
+        reveal = (
+            "ledger",
+            "reveal",
+            exchange.id,
+            "--ledger",
+            ledger,
+            "--body",
+            body,
+            "--key",
+            self.gateway.verifying_key,
+        )
         code, text = run(*reveal, *more)
         assert code == 0 or "[shred_key_missing]" in text, text
         return code == 0
@@ -131,7 +141,7 @@ def shredding(tmp_path: Path) -> Iterator[Shredding]:
     folder = tmp_path / "gateway"
     keys = folder / "shred-keys"
     keys.mkdir(parents=True)
-    assert run("shred-keys", "rotate", keys, *KEYS)[0] == 0
+    assert run("ledger", "shred-keys", "rotate", keys, *KEYS)[0] == 0
     with local_gateway(folder, settings={"ledger": {"shredKeysDirectory": str(keys)}}) as gateway:
         yield Shredding(gateway)
 
@@ -160,11 +170,11 @@ def test_a_destroyed_key_closes_the_ledger_and_every_copy_of_it_and_all_else_ver
     assert [salts for log in checked[1] for salts in log] == [0, 0]
 
     # A hold keeps the key.
-    assert run("hold", "add", *shredding.state, "--id", old.id, "--reason", "a case")[0] == 0
+    assert run("ledger", "hold", "add", *shredding.state, "--id", old.id, "--reason", "a case")[0] == 0
     code, text = shredding.shred("--key", first)
     assert code == 1 and "held" in text
     assert shredding.keys.ids()["acme"] == [second, first]
-    assert run("hold", "release", "1", *shredding.state, "--reason", "closed")[0] == 0
+    assert run("ledger", "hold", "release", "1", *shredding.state, "--reason", "closed")[0] == 0
 
     code, text = shredding.shred("--key", first)
     assert code == 0, text

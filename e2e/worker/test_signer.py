@@ -98,7 +98,7 @@ def test_a_worker_serves_while_its_signer_is_away_and_is_signed_for_when_it_is_b
         with token(path):
             wait_until(lambda: signed(gateway) >= before + 4, PATIENCE, "a checkpoint covers what came meanwhile")
             assert gateway.worker.stop() == 0
-    checked = proofgate("fsck", gateway.ledger, "--key", KEY.verifying_text)
+    checked = proofgate("ledger", "fsck", gateway.ledger, "--key", KEY.verifying_text)
     assert checked.returncode == 0, checked.stdout
 
 

@@ -162,6 +162,6 @@ def test_the_ledger_of_uploads_verifies(gateway: LocalGateway, client: OpenAI, t
     client.audio.transcriptions.create(model=MODEL, file=("a.mp3", RECORDING))
     assert gateway.worker is not None
     gateway.worker.stop()
-    checked = proofgate("fsck", gateway.ledger, "--key", gateway.verifying_key)
+    checked = proofgate("ledger", "fsck", gateway.ledger, "--key", gateway.verifying_key)
     gateway.start_worker()
     assert checked.returncode == 0, checked.stdout + checked.stderr

@@ -69,7 +69,7 @@ class Ours:
     @contextmanager
     def running(self, *more: str, listen: str = "127.0.0.1:0") -> Iterator[tuple[Program, str]]:
         paths = ["--logs", str(self.folder / "logs"), "--signing-key", str(self.folder / "witness-key")]
-        arguments = ["witness", *paths, "--state", str(self.folder / "state"), "--listen", listen, *more]
+        arguments = ["audit", "witness", *paths, "--state", str(self.folder / "state"), "--listen", listen, *more]
         program, ready = start_ready(
             lambda: Program.start("witness", self.folder, arguments),
             lambda program: program.wait_for_line(r"proofgate witness: (http://\S+) verifying-key="),

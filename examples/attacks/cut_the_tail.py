@@ -55,7 +55,7 @@ def check_chain(chain: list[Entry]) -> str:
 
 def fsck(ledger: Path, key: Path, *more: str) -> str:
     """What `proofgate ledger fsck` says: its verdict, and the first finding."""
-    command = [*PROOFGATE, "fsck", str(ledger), "--key", str(key), "--output", "json", *more]
+    command = [*PROOFGATE, "ledger", "fsck", str(ledger), "--key", str(key), "--output", "json", *more]
     report = json.loads(subprocess.run(command, capture_output=True, text=True).stdout)
     findings = [one for log in report["incarnations"] for one in log["findings"]]
     verdict = f"{report['verdict']}, {report['records']} records"
@@ -98,7 +98,9 @@ def record(folder: Path) -> list[Entry]:
     """Sends the requests. Leaves `ledger`, `older` (a copy after some of them) and the last exchange's receipt."""
     chain: list[Entry] = []
     setup = folder / "gateway"
-    with program(folder, r"mock-upstream ready: (\S+)", "mock-upstream", "--listen", "127.0.0.1:0") as upstream:
+    with program(
+        folder, r"mock-upstream ready: (\S+)", "gateway", "mock-upstream", "--listen", "127.0.0.1:0"
+    ) as upstream:
         addresses = ["--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"]
         make = [*PROOFGATE, "quickstart", "--directory", str(setup), "--base-url", upstream[1], *addresses]
         subprocess.run(make, check=True, stdout=subprocess.DEVNULL)

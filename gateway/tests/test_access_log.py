@@ -225,7 +225,7 @@ class State:
 
 
 def checked(folder: Path, *more: str) -> int:
-    return main(["access-log", str(folder), "--key", AUDITOR.verifying, *more])
+    return main(["audit", "access-log", str(folder), "--key", AUDITOR.verifying, *more])
 
 
 def test_the_command_says_of_a_log_that_it_is_what_was_told(tmp_path: Path, capsys: Capture) -> None:

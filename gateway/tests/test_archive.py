@@ -111,11 +111,11 @@ def test_the_command_prints_what_is_there_and_says_what_is_not(
 ) -> None:
     Archive(tmp_path).keep(b"{}")
     digest = digest_of(b"{}")
-    assert main(["configuration", str(tmp_path), digest]) == 0
+    assert main(["ledger", "configuration", str(tmp_path), digest]) == 0
     assert capfdbinary.readouterr().out == b"{}\n"
-    assert main(["configuration", str(tmp_path), "0" * 64]) == 1
+    assert main(["ledger", "configuration", str(tmp_path), "0" * 64]) == 1
     assert b"[configuration_unknown]" in capfdbinary.readouterr().err
-    assert main(["configuration", str(tmp_path), "x"]) == 2
+    assert main(["ledger", "configuration", str(tmp_path), "x"]) == 2
     (tmp_path / FOLDER / f"{digest}.json").write_bytes(b"[]")
-    assert main(["configuration", str(tmp_path), digest]) == 40
+    assert main(["ledger", "configuration", str(tmp_path), digest]) == 40
     assert b"[configuration_changed]" in capfdbinary.readouterr().err

@@ -192,5 +192,5 @@ def test_days_that_are_too_old_are_removed_by_the_clock_and_the_newest_exchange(
 @pytest.mark.parametrize("days", ["0", "-1", "a", "36501", "1.5"])
 def test_days_that_are_no_number_of_days_are_refused(days: str, capsys: Capture) -> None:
     with pytest.raises(SystemExit):
-        main(["auditor", "--index-days", days])
+        main(["audit", "run", "--index-days", days])
     assert "whole number of days" in capsys.readouterr().err

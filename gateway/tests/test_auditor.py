@@ -55,7 +55,7 @@ def arguments(tmp_path: Path) -> list[str]:
     (tmp_path / "ledger").mkdir()
     (tmp_path / "signing-key").write_text(f"{SIGNING_KEY}\n")
     return [
-        *("auditor", "--ledger", str(tmp_path / "ledger"), "--state", str(tmp_path / "state")),
+        *("audit", "run", "--ledger", str(tmp_path / "ledger"), "--state", str(tmp_path / "state")),
         *("--signing-key", str(tmp_path / "signing-key"), "--ledger-key", VKEY),
     ]
 

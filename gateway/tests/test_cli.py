@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 from conftest import HTTP, ConfigDirectory, Controls, attached, serving, started
 from failures import failure
 from faulty_worker import Worker
@@ -48,7 +49,10 @@ Capture = pytest.CaptureFixture[str]
 def proven(recorded: Recorded, tmp_path: Path, capsys: Capture) -> Path:
     """A directory with the records of the exchange and their proofs."""
     out = tmp_path / "evidence"
-    assert main(["prove", recorded.request_id, "--ledger", str(recorded.ledger), "--out", str(out)]) == 0
+    assert (
+        main(["ledger", "prove", recorded.request_id, "--ledger", str(recorded.ledger), "--out", str(out)])
+        == 0
+    )
     capsys.readouterr()
     return out
 
@@ -91,6 +95,24 @@ def test_the_name_of_before_the_groups_is_the_same_command(former: str, capsys: 
     assert given.out.startswith(f"usage: proofgate {FORMER[former].path}")
     # A file or a pipe has no line about it.
     assert given.err == ""
+
+
+def _commands(document: object) -> Iterator[list[str]]:
+    """Every list in a document that is a command line of this package."""
+    if isinstance(document, list) and str(next(iter(document), "")).endswith("/proofgate"):
+        yield document
+    elif isinstance(document, list | dict):
+        for part in document.values() if isinstance(document, dict) else document:
+            yield from _commands(part)
+
+
+@pytest.mark.parametrize("folder", ["examples", "operator/tests/golden"])
+def test_no_manifest_calls_a_command_by_its_former_name(folder: str) -> None:
+    files = [*(Path(__file__).parents[2] / folder).rglob("*.yaml")]
+    documents = [one for file in files for one in yaml.safe_load_all(file.read_text())]
+    called = [command for document in documents for command in _commands(document)]
+    assert called
+    assert [command[:2] for command in called if command[1] in FORMER] == []
 
 
 def test_a_terminal_gets_the_new_name_of_a_command(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -293,7 +315,10 @@ def test_prove_writes_the_stored_bytes_and_how_to_verify_them(
     recorded: Recorded, tmp_path: Path, capsys: Capture
 ) -> None:
     out = tmp_path / "out"
-    assert main(["prove", recorded.request_id, "--ledger", str(recorded.ledger), "--out", str(out)]) == 0
+    assert (
+        main(["ledger", "prove", recorded.request_id, "--ledger", str(recorded.ledger), "--out", str(out)])
+        == 0
+    )
     record = out / f"{recorded.request_id}.admission.json"
     proof = out / f"{recorded.request_id}.admission.tlog-proof"
     assert record.read_bytes() == records_of(recorded.log)[1]
@@ -313,7 +338,7 @@ def test_a_token_file_that_holds_something_else_is_named_and_not_shown(
 ) -> None:
     file = tmp_path / "token"
     file.write_text("first-secret\nsecond-secret\n")
-    assert main(["prove", "req-1", "--admin", admin_url, "--token-file", str(file)]) == 2
+    assert main(["ledger", "prove", "req-1", "--admin", admin_url, "--token-file", str(file)]) == 2
     told = capsys.readouterr().err
     assert "does not contain exactly one token on one line" in told
     assert "secret" not in told
@@ -322,7 +347,7 @@ def test_a_token_file_that_holds_something_else_is_named_and_not_shown(
 def test_prove_asks_a_running_worker(tmp_path: Path, worker: Worker, admin_url: str, token_file: str) -> None:
     refused = HTTP.post(f"http://{worker.address}/v1/chat/completions", content=b"{}")
     request_id = refused.headers["x-request-id"]
-    asked = ["prove", request_id, "--admin", admin_url, "--out", str(tmp_path)]
+    asked = ["ledger", "prove", request_id, "--admin", admin_url, "--out", str(tmp_path)]
     assert main([*asked, "--token-file", token_file]) == 0
     assert request_id in (tmp_path / f"{request_id}.rejection.json").read_text()
 
@@ -331,24 +356,24 @@ def test_prove_asks_a_running_worker(tmp_path: Path, worker: Worker, admin_url: 
 def test_prove_repeats_why_a_worker_refused(
     admin_url: str, token_file: str, request_id: str, code: str, capsys: Capture
 ) -> None:
-    assert main(["prove", request_id, "--admin", admin_url, "--token-file", token_file]) == 2
+    assert main(["ledger", "prove", request_id, "--admin", admin_url, "--token-file", token_file]) == 2
     assert f"[{code}]" in capsys.readouterr().err
 
 
 def test_prove_without_the_token_says_what_is_missing(admin_url: str, capsys: Capture) -> None:
-    assert main(["prove", "exchange-1", "--admin", admin_url]) == 2
+    assert main(["ledger", "prove", "exchange-1", "--admin", admin_url]) == 2
     assert "[missing_token]" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("admin", ["file:///etc/passwd", "127.0.0.1:9090", "http://"])
 def test_prove_asks_over_http_only(admin: str, capsys: Capture) -> None:
-    assert main(["prove", "exchange-1", "--admin", admin]) == 2
+    assert main(["ledger", "prove", "exchange-1", "--admin", admin]) == 2
     assert "is not an http URL" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("request_id", ["../escape", ".hidden", "a/b", "a b", ""])
 def test_a_request_id_never_becomes_a_path(tmp_path: Path, request_id: str) -> None:
-    assert main(["prove", request_id, "--ledger", str(tmp_path), "--out", str(tmp_path)]) == 2
+    assert main(["ledger", "prove", request_id, "--ledger", str(tmp_path), "--out", str(tmp_path)]) == 2
     assert list(tmp_path.iterdir()) == []
 
 
@@ -365,7 +390,10 @@ def test_a_strange_answer_writes_nothing(
     tmp_path: Path, answer: str, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     monkeypatch.setattr(_core, "prove", lambda *_: answer)
-    assert main(["prove", "exchange-1", "--ledger", str(tmp_path), "--out", str(tmp_path / "out")]) == 2
+    assert (
+        main(["ledger", "prove", "exchange-1", "--ledger", str(tmp_path), "--out", str(tmp_path / "out")])
+        == 2
+    )
     assert not (tmp_path / "out").exists()
     assert "is not a list of proven records" in capsys.readouterr().err
 
@@ -412,12 +440,12 @@ def test_fsck_exits_with_its_class(recorded: Recorded, exit_class: int, capsys: 
             (recorded.log / "checkpoint").write_text(LEDGER.checkpoint(recorded.origin, size, bytes(32)))
         case 40:
             (recorded.log / "salts").unlink()
-    assert main(["fsck", str(recorded.ledger), "--key", VKEY]) == exit_class
+    assert main(["ledger", "fsck", str(recorded.ledger), "--key", VKEY]) == exit_class
     assert f"origin: {recorded.origin}\n" in capsys.readouterr().out
 
 
 def test_fsck_can_print_json(recorded: Recorded, capsys: Capture) -> None:
-    assert main(["fsck", str(recorded.ledger), "--json"]) == 10
+    assert main(["ledger", "fsck", str(recorded.ledger), "--json"]) == 10
     assert json.loads(capsys.readouterr().out)["keys"] == []
 
 
@@ -425,7 +453,7 @@ def test_fsck_takes_checkpoints_that_were_kept(recorded: Recorded, tmp_path: Pat
     for name in ("a", "b"):
         (tmp_path / name).write_text(recorded.first_checkpoint)
     kept = ["--against", str(tmp_path / "a"), "--against", str(tmp_path / "b")]
-    fsck = ["fsck", str(recorded.ledger)]
+    fsck = ["ledger", "fsck", str(recorded.ledger)]
     assert main([*fsck, "--key", VKEY, "--json", *kept]) == 0
     assert json.loads(capsys.readouterr().out)["against"] == 2
     assert main([*fsck, *kept]) == 2
@@ -443,7 +471,7 @@ def test_two_checkpoints_are_compared_by_the_ledger_or_by_a_proof(
     size = len(records_of(recorded.log))
     old.write_text(recorded.first_checkpoint)
     new.write_text((recorded.log / "checkpoint").read_text())
-    compare = ["consistency", str(old), str(new), "--key", VKEY]
+    compare = ["ledger", "consistency", str(old), str(new), "--key", VKEY]
     assert main([*compare, "--ledger", str(recorded.ledger), "--out", str(proof)]) == 0
     assert f"old: 1\nnew: {size}\nverified\n" in capsys.readouterr().out
     assert main([*compare, "--proof", str(proof)]) == 0
@@ -460,15 +488,15 @@ def test_a_body_is_revealed_by_a_proof_or_from_the_ledger(
     body = tmp_path / "body"
     body.write_bytes(recorded.body)
     admission = proven / f"{recorded.request_id}.admission"
-    by_proof = ["reveal", f"{admission}.tlog-proof", "--record", f"{admission}.json"]
-    from_ledger = ["reveal", recorded.request_id, "--ledger", str(recorded.ledger)]
+    by_proof = ["ledger", "reveal", f"{admission}.tlog-proof", "--record", f"{admission}.json"]
+    from_ledger = ["ledger", "reveal", recorded.request_id, "--ledger", str(recorded.ledger)]
     for command in (by_proof, from_ledger):
         assert main([*command, "--body", str(body), "--key", VKEY]) == 0
         assert capsys.readouterr().out == f"{body} is the recorded request\nverified\n"
     body.write_bytes(b"another body")
     assert main([*by_proof, "--body", str(body), "--key", VKEY]) == 40
     assert main([*from_ledger, "--body", str(body), "--key", VKEY]) == 2
-    assert main(["reveal", recorded.request_id, "--body", str(body), "--key", VKEY]) == 2
+    assert main(["ledger", "reveal", recorded.request_id, "--body", str(body), "--key", VKEY]) == 2
 
 
 def test_an_exchange_that_is_not_near_its_time_is_found_by_a_scan(tmp_path: Path, capsys: Capture) -> None:
@@ -476,7 +504,7 @@ def test_an_exchange_that_is_not_near_its_time_is_found_by_a_scan(tmp_path: Path
     log.admit(1, NOON, id=own_id(1, NOON - 3 * DAY))
     log.sign()
     ledger = str(tmp_path / "ledger")
-    command = ["prove", own_id(1, NOON - 3 * DAY), "--ledger", ledger, "--out", str(tmp_path)]
+    command = ["ledger", "prove", own_id(1, NOON - 3 * DAY), "--ledger", ledger, "--out", str(tmp_path)]
     assert main(command) == 2
     assert "--scan searches the whole ledger" in capsys.readouterr().err
     assert main([*command, "--scan"]) == 0
@@ -492,30 +520,32 @@ def test_two_records_of_one_kind_have_files_of_their_own(tmp_path: Path) -> None
 
 
 def test_fsck_takes_the_retention_key_and_no_other_partys(recorded: Recorded, capsys: Capture) -> None:
-    fsck = ["fsck", str(recorded.ledger), "--key", VKEY, "--keeping-key"]
+    fsck = ["ledger", "fsck", str(recorded.ledger), "--key", VKEY, "--keeping-key"]
     assert main([*fsck, RETENTION_KEY.verifying]) == 0
     assert main([*fsck, VKEY]) == 2
     assert "could speak for the ledger" in capsys.readouterr().err
 
 
 def test_fsck_of_nothing_is_wrong_usage(tmp_path: Path) -> None:
-    assert main(["fsck", str(tmp_path / "nowhere")]) == 2
+    assert main(["ledger", "fsck", str(tmp_path / "nowhere")]) == 2
 
 
 def test_export_leaves_says_how_many(recorded: Recorded, tmp_path: Path, capsys: Capture) -> None:
     leaves = tmp_path / "leaves"
-    assert main(["export-leaves", str(recorded.log), "--out", str(leaves)]) == 0
+    assert main(["ledger", "export-leaves", str(recorded.log), "--out", str(leaves)]) == 0
     assert capsys.readouterr().out == f"wrote {len(records_of(recorded.log))} leaves to {leaves}\n"
 
 
 def test_an_error_of_the_core_is_one_sentence_with_its_code(tmp_path: Path, capsys: Capture) -> None:
-    assert main(["export-leaves", str(tmp_path / "nowhere"), "--out", str(tmp_path / "leaves")]) == 2
+    assert (
+        main(["ledger", "export-leaves", str(tmp_path / "nowhere"), "--out", str(tmp_path / "leaves")]) == 2
+    )
     error = f"{tmp_path / 'nowhere'} contains no log: give the directory of a ledger, of a shard or of a log"
     assert capsys.readouterr().err == f"proofgate: {error} [not_a_log]\n"
 
 
 def test_keygen_writes_a_key_pair_and_shows_the_public_half_only(tmp_path: Path, capsys: Capture) -> None:
-    assert main(["keygen", "proofgate.dev/ns/demo", "--out", str(tmp_path / "keys")]) == 0
+    assert main(["keys", "generate", "proofgate.dev/ns/demo", "--out", str(tmp_path / "keys")]) == 0
     signing, verifying = tmp_path / "keys" / "signing-key", tmp_path / "keys" / "verifying-key"
     assert stat.S_IMODE(signing.stat().st_mode) == 0o600
     assert verifying.read_text() == f"{_core.verifying_key(signing.read_text())}\n"
@@ -526,13 +556,13 @@ def test_keygen_writes_a_key_pair_and_shows_the_public_half_only(tmp_path: Path,
 
 def test_keygen_never_overwrites_a_key(tmp_path: Path, capsys: Capture) -> None:
     (tmp_path / "signing-key").write_text("precious")
-    assert main(["keygen", "proofgate.dev/ns/demo", "--out", str(tmp_path)]) == 2
+    assert main(["keys", "generate", "proofgate.dev/ns/demo", "--out", str(tmp_path)]) == 2
     assert (tmp_path / "signing-key").read_text() == "precious"
     assert "never overwritten" in capsys.readouterr().err
 
 
 def test_keygen_refuses_a_name_that_no_key_can_have(tmp_path: Path, capsys: Capture) -> None:
-    assert main(["keygen", "a+b", "--out", str(tmp_path)]) == 2
+    assert main(["keys", "generate", "a+b", "--out", str(tmp_path)]) == 2
     assert list(tmp_path.iterdir()) == []
     assert "'a+b' is not a valid name for a key" in capsys.readouterr().err
 
@@ -543,7 +573,7 @@ NEXT_KEY, THIRD_KEY = (Key(LEDGER.name, bytes([number]) * 32) for number in (2, 
 def rotated(folder: Path, *more: str) -> int:
     (folder / "next").write_text(NEXT_KEY.signing)
     if not (folder / "signing-key").exists():
-        assert main(["keygen", "proofgate.dev/ns/demo", "--out", str(folder)]) == 0
+        assert main(["keys", "generate", "proofgate.dev/ns/demo", "--out", str(folder)]) == 0
     old, new, out = (str(folder / name) for name in ("signing-key", "next", "out"))
     return main(["keys", "rotate", old, "--to", new, "--out", out, *more])
 
@@ -609,7 +639,7 @@ def test_keys_rotate_overwrites_nothing_and_shows_no_secret_of_what_is_wrong(
 @pytest.mark.parametrize("text", ["acme-key", "acme-key\n", "acme-key\r\n"])
 def test_hash_key_reads_standard_input(text: str, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
     monkeypatch.setattr(sys, "stdin", io.StringIO(text))
-    assert main(["hash-key"]) == 0
+    assert main(["keys", "hash"]) == 0
     assert capsys.readouterr().out == f"{_core.hash_api_key('acme-key')}\n"
 
 
@@ -618,7 +648,7 @@ def test_hash_key_refuses_what_cannot_be_a_key(
     text: str, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     monkeypatch.setattr(sys, "stdin", io.StringIO(text))
-    assert main(["hash-key"]) == 2
+    assert main(["keys", "hash"]) == 2
     assert text.strip() == "" or text.strip() not in capsys.readouterr().err
 
 
@@ -627,7 +657,7 @@ def test_end_user_reads_standard_input_and_prints_a_pseudonym_for_each_key(
 ) -> None:
     def asked(*more: str, name: str = "alice@example.com\n") -> tuple[int, str]:
         monkeypatch.setattr(sys, "stdin", io.StringIO(name))
-        code = main(["end-user", "--tenant", "acme", *more])
+        code = main(["audit", "end-user", "--tenant", "acme", *more])
         told = capsys.readouterr()
         return code, told.out + told.err
 
@@ -645,4 +675,4 @@ def test_end_user_reads_standard_input_and_prints_a_pseudonym_for_each_key(
 
 
 def test_hash_key_takes_no_key_from_the_arguments() -> None:
-    assert usage_error("hash-key", "acme-key") == 2
+    assert usage_error("keys", "hash", "acme-key") == 2

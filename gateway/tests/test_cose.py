@@ -193,7 +193,7 @@ def test_an_external_signer_signs_and_a_refusal_is_an_error(tmp_path: Path) -> N
 def state(recorded: Recorded, key: Key, out: Path) -> int:
     checkpoint, signing = recorded.log / "checkpoint", key_file(out.parent, key)
     arguments = ["--key", VKEY, "--signing-key", str(signing), "--out", str(out)]
-    return main(["statement", str(checkpoint), *arguments])
+    return main(["ledger", "statement", str(checkpoint), *arguments])
 
 
 @pytest.mark.parametrize("key", [LEDGER, AUDITOR], ids=["ledger", "auditor"])

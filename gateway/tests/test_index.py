@@ -186,7 +186,7 @@ def test_a_log_that_contradicts_its_checkpoint_is_told_and_others_are_read(
         " [records_contradict_checkpoint]"
     }
     assert {row["id"] for row in rows(index)} == {own_id(7, NOON + 7)}
-    arguments = ["index", "--ledger", str(ledger), "--ledger-key", VKEY, "--index", str(index)]
+    arguments = ["audit", "index", "--ledger", str(ledger), "--ledger-key", VKEY, "--index", str(index)]
     assert main(arguments) == 40
     change(log, own_id(8, NOON + 4), own_id(5, NOON + 4))
     assert main(arguments) == 0
@@ -248,13 +248,13 @@ def test_a_day_that_is_gone_is_told_and_one_that_was_removed_on_purpose_stays_so
 
 
 def test_the_command_refuses_what_cannot_be_an_index(ledger: Path, tmp_path: Path, capsys: Capture) -> None:
-    arguments = ["index", "--ledger", str(ledger), "--ledger-key", VKEY, "--index"]
+    arguments = ["audit", "index", "--ledger", str(ledger), "--ledger-key", VKEY, "--index"]
     assert main([*arguments, str(ledger / "index")]) == 2
     assert "--index is inside the ledger" in capsys.readouterr().err
     (tmp_path / "file").write_text("no directory")
     assert main([*arguments, str(tmp_path / "file")]) == 1
     assert "[index_io]" in capsys.readouterr().err
-    assert main(["exchanges", "--index", str(tmp_path / "none")]) == 2
+    assert main(["audit", "exchanges", "--index", str(tmp_path / "none")]) == 2
     assert "[index_missing]" in capsys.readouterr().err
     assert main([*arguments, str(tmp_path / "index"), "--prune-before", "2026-11-26"]) == 0
     assert told(rows(tmp_path / "index")) == EXPECTED[-1:]

@@ -62,12 +62,12 @@ def made(tmp_path: Path) -> Path:
 
 def export(made: Path, *asked: str, out: str = "out") -> int:
     paths = ["--index", str(made / "index"), "--ledger", str(made / "ledger"), "--out", str(made / out)]
-    return main(["export", *paths, *asked])
+    return main(["audit", "export", *paths, *asked])
 
 
 def check(made: Path, capsys: Capture, *more: str, out: str = "out") -> tuple[int, str]:
     capsys.readouterr()
-    code = main(["verify-export", str(made / out), "--key", VKEY, *more])
+    code = main(["audit", "verify-export", str(made / out), "--key", VKEY, *more])
     told = capsys.readouterr()
     return code, told.out + told.err
 

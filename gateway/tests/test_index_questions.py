@@ -178,7 +178,7 @@ def test_a_filter_that_is_none_is_refused(asked: dict[str, str]) -> None:
 
 
 def test_the_command_shows_a_table_and_a_cursor(index: Path, capsys: Capture) -> None:
-    arguments = ["exchanges", "--index", str(index), "--tenant", "acme", "--limit", "2"]
+    arguments = ["audit", "exchanges", "--index", str(index), "--tenant", "acme", "--limit", "2"]
     assert main(arguments) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].split() == HEADINGS
@@ -193,9 +193,9 @@ def test_the_command_shows_a_table_and_a_cursor(index: Path, capsys: Capture) ->
     table, told = capsys.readouterr()
     assert table.splitlines()[1].split(",")[1] == own_id(4, NOON + 30)
     assert told.startswith("next: --after ")
-    assert main(["exchanges", "--index", str(index), "--after", cursor]) == 2
+    assert main(["audit", "exchanges", "--index", str(index), "--after", cursor]) == 2
     assert "[cursor_differs]" in capsys.readouterr().err
-    assert main(["exchanges", "--index", str(index), "--tenant", "nobody"]) == 0
+    assert main(["audit", "exchanges", "--index", str(index), "--tenant", "nobody"]) == 0
     assert capsys.readouterr().out == "no exchanges\n"
 
 
@@ -205,7 +205,7 @@ def test_what_records_hold_steers_no_terminal_and_no_spreadsheet(
     log.exchange(50, NOON, model='=HYPERLINK("x")\x1b[2J\n')
     log.sign()
     bring_up(tmp_path / "other", tmp_path / "ledger")
-    assert main(["exchanges", "--index", str(tmp_path / "other")]) == 0
+    assert main(["audit", "exchanges", "--index", str(tmp_path / "other")]) == 0
     assert '=HYPERLINK("x")?[2J?' in capsys.readouterr().out
-    assert main(["exchanges", "--index", str(tmp_path / "other"), "--csv"]) == 0
+    assert main(["audit", "exchanges", "--index", str(tmp_path / "other"), "--csv"]) == 0
     assert ",\"'=HYPERLINK(" in capsys.readouterr().out

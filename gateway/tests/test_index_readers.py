@@ -429,7 +429,8 @@ def test_what_the_auditor_accepted_is_indexed_beside_its_polls(folder: Path, wat
 def test_arguments_that_do_not_go_together_are_refused(folder: Path, capsys: Capture) -> None:
     (folder / "key").write_text(AUDITOR.signing)
     usual = [
-        "auditor",
+        "audit",
+        "run",
         "--ledger",
         str(folder / "ledger"),
         "--state",

@@ -37,7 +37,7 @@ def state(tmp_path: Path, capsys: Capture) -> str:
     (tmp_path / "ledger").mkdir()
     (tmp_path / "key").write_text(f"{SIGNING_KEY}\n")
     keys = ("--ledger-key", VKEY, "--signing-key", str(tmp_path / "key"))
-    assert main(["hold", "begin", "--state", str(tmp_path / "state"), *keys]) == 0
+    assert main(["ledger", "hold", "begin", "--state", str(tmp_path / "state"), *keys]) == 0
     assert "PRIVATE" not in capsys.readouterr().out
     return str(tmp_path / "state")
 
@@ -45,28 +45,28 @@ def state(tmp_path: Path, capsys: Capture) -> str:
 @pytest.fixture
 def prune(tmp_path: Path, state: str) -> list[str]:
     return [
-        *("prune", "--ledger", str(tmp_path / "ledger"), "--ledger-key", VKEY, "--state", state),
+        *("ledger", "prune", "--ledger", str(tmp_path / "ledger"), "--ledger-key", VKEY, "--state", state),
         *("--signing-key", str(tmp_path / "key"), "--older-than", "180d"),
     ]
 
 
 def test_a_hold_is_added_listed_and_released_and_stays_in_the_list(state: str, capsys: Capture) -> None:
-    add = ["hold", "add", "--state", state, "--reason", "a case"]
+    add = ["ledger", "hold", "add", "--state", state, "--reason", "a case"]
     assert main([*add, "--tenant", "acme", "--since", "2026-01-31", "--reference", "2026-17"]) == 0
     assert main([*add, "--all"]) == 0
     capsys.readouterr()
-    assert main(["hold", "release", "2", "--state", state, "--reason", "closed"]) == 0
+    assert main(["ledger", "hold", "release", "2", "--state", state, "--reason", "closed"]) == 0
     assert "released" in capsys.readouterr().out
-    assert main(["hold", "list", "--state", state]) == 0
+    assert main(["ledger", "hold", "list", "--state", state]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith(
         "hold 1: tenant acme, since 2026-01-31T00:00:00Z: a case (2026-17), by officer; since "
     )
     assert lines[1].startswith("hold 2: everything: a case")
     assert lines[2] == "active holds: 1 of 2"
-    assert main(["hold", "list", "--state", state, "--json"]) == 0
+    assert main(["ledger", "hold", "list", "--state", state, "--json"]) == 0
     assert [hold["id"] for hold in json.loads(capsys.readouterr().out)["holds"]] == [1, 2]
-    assert main(["hold", "release", "9", "--state", state, "--reason", "closed"]) == 1
+    assert main(["ledger", "hold", "release", "9", "--state", state, "--reason", "closed"]) == 1
     assert "[no_such_hold]" in capsys.readouterr().err
 
 
@@ -74,7 +74,7 @@ def test_a_hold_and_its_release_are_stated_at_once_where_the_ledger_is_given(
     tmp_path: Path, state: str, capsys: Capture
 ) -> None:
     where = ["--ledger", str(tmp_path / "ledger"), "--ledger-key", VKEY]
-    add = ["hold", "add", "--state", state, "--all", "--reason", "a case", "--ticket", "2026-17"]
+    add = ["ledger", "hold", "add", "--state", state, "--all", "--reason", "a case", "--ticket", "2026-17"]
     RetentionState.stated = ()
     assert main([*add, *where]) == 2
     assert "go together" in capsys.readouterr().err
@@ -82,7 +82,18 @@ def test_a_hold_and_its_release_are_stated_at_once_where_the_ledger_is_given(
     assert json.loads(capsys.readouterr().out)["ticket"] == "2026-17"
     assert tuple(RetentionState.stated) == (str(tmp_path / "ledger"), VKEY)
     RetentionState.stated = ()
-    release = ["hold", "release", "1", "--state", state, "--reason", "closed", "--ticket", "2026-18"]
+    release = [
+        "ledger",
+        "hold",
+        "release",
+        "1",
+        "--state",
+        state,
+        "--reason",
+        "closed",
+        "--ticket",
+        "2026-18",
+    ]
     assert main([*release, *where, "--signing-key", str(tmp_path / "key"), "--json"]) == 0
     released = json.loads(capsys.readouterr().out)["released"]
     assert (released["author"], released["ticket"]) == ("officer", "2026-18")
@@ -94,7 +105,7 @@ def test_what_is_signed_names_who_answers_for_it(
 ) -> None:
     monkeypatch.delenv(arguments.AUTHOR_VARIABLE)
     all_of = [*erase, "--tenant", "acme", "--override-minimum"]
-    hold = ["hold", "add", "--state", state, "--all", "--reason", "a case"]
+    hold = ["ledger", "hold", "add", "--state", state, "--all", "--reason", "a case"]
     RetentionState.pruned = RetentionState.erased = ()
     for signs in (hold, [*prune, "--yes"], [*all_of, "--yes"]):
         assert main(signs) == 2
@@ -110,7 +121,7 @@ def test_what_is_signed_names_who_answers_for_it(
 
 
 def test_a_hold_says_what_it_is_about(state: str, capsys: Capture) -> None:
-    add = ["hold", "add", "--state", state, "--reason", "a case"]
+    add = ["ledger", "hold", "add", "--state", state, "--reason", "a case"]
     assert main(add) == 2
     assert main([*add, "--all", "--tenant", "acme"]) == 2
     assert "give --all, or conditions" in capsys.readouterr().err
@@ -118,7 +129,7 @@ def test_a_hold_says_what_it_is_about(state: str, capsys: Capture) -> None:
 
 def test_nothing_is_done_without_a_state(tmp_path: Path, prune: list[str], capsys: Capture) -> None:
     nowhere = str(tmp_path / "nowhere")
-    assert main(["hold", "list", "--state", nowhere]) == 2
+    assert main(["ledger", "hold", "list", "--state", nowhere]) == 2
     assert not Path(nowhere).exists(), "nor is one made"
     Path(nowhere).mkdir()
     assert main([nowhere if argument.endswith("/state") else argument for argument in prune]) == 1
@@ -127,9 +138,9 @@ def test_nothing_is_done_without_a_state(tmp_path: Path, prune: list[str], capsy
 
 def test_a_state_is_begun_once(tmp_path: Path, state: str, capsys: Capture) -> None:
     keys = ("--ledger-key", VKEY, "--signing-key", str(tmp_path / "key"))
-    assert main(["hold", "begin", "--state", state, *keys]) == 1
+    assert main(["ledger", "hold", "begin", "--state", state, *keys]) == 1
     assert "[keeping_state_exists]" in capsys.readouterr().err
-    assert main(["hold", "begin", "--state", state, *keys[:2], "--signing-key", str(tmp_path)]) == 2
+    assert main(["ledger", "hold", "begin", "--state", state, *keys[:2], "--signing-key", str(tmp_path)]) == 2
 
 
 def test_a_state_within_the_ledger_is_refused(tmp_path: Path, prune: list[str], capsys: Capture) -> None:
@@ -183,7 +194,7 @@ def test_a_log_of_which_something_cannot_be_read_or_believed_stays_and_the_exit_
 @pytest.fixture
 def erase(tmp_path: Path, state: str) -> list[str]:
     return [
-        *("erase", "--ledger", str(tmp_path / "ledger"), "--ledger-key", VKEY, "--state", state),
+        *("ledger", "erase", "--ledger", str(tmp_path / "ledger"), "--ledger-key", VKEY, "--state", state),
         *("--signing-key", str(tmp_path / "key"), "--reason", "asked for on paper"),
     ]
 

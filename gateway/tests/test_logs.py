@@ -78,7 +78,7 @@ def test_both_forms_have_the_same_time() -> None:
     assert json.loads(JsonFormatter({}).format(record))["time"] == "2026-11-28T00:00:00.007Z"
 
 
-@pytest.mark.parametrize("command", [["serve", "--config", "none.yaml"], ["index", "--help"]])
+@pytest.mark.parametrize("command", [["serve", "--config", "none.yaml"], ["audit", "index", "--help"]])
 def test_a_format_that_there_is_not_is_refused_where_a_log_begins(command: list[str]) -> None:
     environment = {**os.environ, "PROOFGATE_LOG_FORMAT": "xml"}
     run = [sys.executable, "-m", "proofgate", *command]

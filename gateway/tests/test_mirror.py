@@ -584,7 +584,7 @@ def test_mirrors_go_with_an_auditor_that_stays_and_lie_outside_of_the_ledger(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "ledger").mkdir()
-    base = ["auditor", "--ledger", str(tmp_path / "ledger"), "--state", str(tmp_path / "state")]
+    base = ["audit", "run", "--ledger", str(tmp_path / "ledger"), "--state", str(tmp_path / "state")]
     base += ["--signing-key", "k", "--ledger-key", f"{LEDGER}+1a2b3c4d+cHVi"]
     inside = str(tmp_path / "ledger" / "mirror")
     for more, why in (
@@ -612,7 +612,7 @@ def test_a_mirror_is_brought_back_with_what_stays_of_logs_that_it_has_not(
     foreign = tmp_path / "mirror" / "ledger" / "0" / LOGS[0] / "evil.sh"
     foreign.write_text("no")
     out = tmp_path / "out"
-    assert main(["mirror-fetch", str(tmp_path / "mirror"), str(out)]) == 0
+    assert main(["audit", "fetch", str(tmp_path / "mirror"), str(out)]) == 0
     assert "fsck" in capsys.readouterr().out
     assert list(files(out)) == [
         f"0/{LOGS[0]}/00000000000000000000.seg",
@@ -621,8 +621,8 @@ def test_a_mirror_is_brought_back_with_what_stays_of_logs_that_it_has_not(
         f"0/{LOGS[1]}/tombstone",
         "ledger-name",
     ]
-    assert main(["mirror-fetch", str(tmp_path / "mirror"), str(out)]) == 2
-    assert main(["mirror-fetch", "s3://bucket", str(tmp_path / "other")]) == 2
+    assert main(["audit", "fetch", str(tmp_path / "mirror"), str(out)]) == 2
+    assert main(["audit", "fetch", "s3://bucket", str(tmp_path / "other")]) == 2
 
 
 @pytest.mark.parametrize("place", ["not-there", "empty"])
@@ -630,7 +630,7 @@ def test_a_place_without_a_mirror_is_told_and_nothing_is_made(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], place: str
 ) -> None:
     (tmp_path / "empty").mkdir()
-    assert main(["mirror-fetch", str(tmp_path / place), str(tmp_path / "out")]) == 1
+    assert main(["audit", "fetch", str(tmp_path / place), str(tmp_path / "out")]) == 1
     assert "contains no mirrored log" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
@@ -669,8 +669,8 @@ def test_the_configurations_that_records_name_are_mirrored_and_come_back(
     assert kept == sorted(f"ledger/configurations/{digest}.json" for digest in (one, other))
     assert mirror.findings() == []
     assert planted not in str(kept)
-    assert main(["mirror-fetch", str(tmp_path / "mirror"), str(tmp_path / "back")]) == 0
-    assert main(["configuration", str(tmp_path / "back"), other[:16]]) == 0
+    assert main(["audit", "fetch", str(tmp_path / "mirror"), str(tmp_path / "back")]) == 0
+    assert main(["ledger", "configuration", str(tmp_path / "back"), other[:16]]) == 0
 
 
 @pytest.mark.parametrize("content", [None, "something else"])

@@ -282,7 +282,7 @@ def test_another_path_is_not_found(mock: Mock) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_the_command_serves_until_a_signal(number: signal.Signals) -> None:
-    process = Process("mock-upstream", "--listen", "127.0.0.1:0", "--tokens", "2")
+    process = Process("gateway", "mock-upstream", "--listen", "127.0.0.1:0", "--tokens", "2")
     try:
         url = process.announced(r"mock-upstream ready: (http://[^/\s]+)")
         answer = HTTP.post(f"{url}/v1/chat/completions", content=b'{"model":"mock","messages":[]}').json()

@@ -85,7 +85,19 @@ def test_what_a_running_worker_takes_on_is_whose_bodies_are_stored(config_direct
 def shown(capfd: pytest.CaptureFixture[str], *more: str) -> tuple[int, str, str]:
     key = "proofgate.dev/ns/demo+1a2b3c4d+AbCd"
     code = main(
-        ["payload", "show", "an-id", "--ledger", "ledger", "--key", key, "--shred-keys", "keys", *more]
+        [
+            "ledger",
+            "payload",
+            "show",
+            "an-id",
+            "--ledger",
+            "ledger",
+            "--key",
+            key,
+            "--shred-keys",
+            "keys",
+            *more,
+        ]
     )
     told = capfd.readouterr()
     return code, told.out, told.err

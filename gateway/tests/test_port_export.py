@@ -116,7 +116,7 @@ def test_a_bundle_verifies_without_the_ledger_and_is_signed(
     assert answer.status_code == 200, answer.text
     assert answer.headers["proofgate-signed-by"] == "exports.example/ours"
     (folder / "out.tar.gz").write_bytes(answer.content)
-    code = main(["verify-export", str(folder / "out.tar.gz"), "--key", VKEY, "--signer", signer[1]])
+    code = main(["audit", "verify-export", str(folder / "out.tar.gz"), "--key", VKEY, "--signer", signer[1]])
     told = capsys.readouterr().out
     assert (code, told.splitlines()[-1]) == (0, "verified")
     assert "shown: 6 exchanges, 12 records" in told
@@ -141,7 +141,7 @@ def test_what_is_too_large_is_cut_to_the_newest_and_says_so_in_the_answer_and_th
     assert rows[0]["time"] == "2026-11-25T12:00:00.000006Z"
     bundle = get(url, ALL, format="bundle")
     (folder / "out.tar.gz").write_bytes(bundle.content)
-    assert main(["verify-export", str(folder / "out.tar.gz"), "--key", VKEY]) == 0
+    assert main(["audit", "verify-export", str(folder / "out.tar.gz"), "--key", VKEY]) == 0
     assert "asked for: since 2026-11-25T12:00:00.000006Z" in capsys.readouterr().out
     monkeypatch.setattr(port_export, "MOST_EXCHANGES", {"csv": 9, "bundle": 9})
     assert "proofgate-cut-since" not in get(url, ALL, format="csv").headers

@@ -41,7 +41,7 @@ def problems(directory: ConfigDirectory, section: str) -> list[tuple[str, str]]:
 
 
 def listed(directory: ConfigDirectory, capsys: Capture, *arguments: str) -> Any:
-    assert main(["prices", str(directory.file), "--output", "json", *arguments]) == 0
+    assert main(["gateway", "prices", str(directory.file), "--output", "json", *arguments]) == 0
     return json.loads(capsys.readouterr().out)
 
 
@@ -75,16 +75,16 @@ def test_what_is_listed_is_what_holds_on_the_day(config_directory: ConfigDirecto
 
 def test_the_listing_is_a_table_for_people(config_directory: ConfigDirectory, capsys: Capture) -> None:
     config_directory.append(PRICES)
-    assert main(["prices", str(config_directory.file), "--at", "2025-06-01"]) == 0
+    assert main(["gateway", "prices", str(config_directory.file), "--at", "2025-06-01"]) == 0
     head, first, *_ = capsys.readouterr().out.splitlines()
     assert head.split()[:2] == ["model", "provider"]
     assert first.split()[:5] == ["gpt-4o-mini", "openai", "gpt-4o-mini", "2025-01-01", "0.2"]
-    assert main(["prices", str(config_directory.file), "--at", "yesterday"]) == 2
+    assert main(["gateway", "prices", str(config_directory.file), "--at", "yesterday"]) == 2
 
 
 def test_what_a_call_of_a_tool_costs_is_listed(config_directory: ConfigDirectory, capsys: Capture) -> None:
     config_directory.append(PRICES)
-    assert main(["prices", str(config_directory.file), "--at", "2025-06-01"]) == 0
+    assert main(["gateway", "prices", str(config_directory.file), "--at", "2025-06-01"]) == 0
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert ["each", "web_search", "0.01"] in lines
 
@@ -160,7 +160,7 @@ prices:
     assert [(level["prompt_tokens"], level["input"]) for level in price["above"]] == [(272000, "2")]
     assert price["tiers"]["priority"]["output"] == "8"
     assert price["tiers"]["priority"]["above"][0]["output"] == "12"
-    assert main(["prices", str(config_directory.file), "--at", "2025-06-01"]) == 0
+    assert main(["gateway", "prices", str(config_directory.file), "--at", "2025-06-01"]) == 0
     table = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in table[2:5]] == ["standard,", "priority", "priority,"]
 

@@ -196,9 +196,14 @@ def test_who_reads_an_index_by_hand_is_in_the_auditors_record(folder: Path, desk
     tell_place(folder / "index", folder)
     index = ["--index", str(folder / "index")]
     before = desk.reads()[1]
-    assert main(["exchanges", *index, "--tenant", "acme"]) == 0
+    assert main(["audit", "exchanges", *index, "--tenant", "acme"]) == 0
     out = str(folder / "out")
-    assert main(["export", *index, "--ledger", str(folder / "ledger"), "--tenant", "acme", "--out", out]) == 0
+    assert (
+        main(
+            ["audit", "export", *index, "--ledger", str(folder / "ledger"), "--tenant", "acme", "--out", out]
+        )
+        == 0
+    )
     listed, exported = recorded(folder)
     assert (listed["by_hand"], listed["rows"], listed["asked"]["tenant"]) == ("exchanges", 4, "acme")
     assert (exported["by_hand"], exported["asked"]["out"]) == ("export", out)
@@ -225,7 +230,7 @@ def test_lines_by_hand_and_of_readers_are_one_log(url: str, folder: Path, desk: 
     tell_place(folder / "index", folder)
     for _ in range(3):
         assert ask(url, ALL)[0] == 200
-        assert main(["exchanges", "--index", str(folder / "index")]) == 0
+        assert main(["audit", "exchanges", "--index", str(folder / "index")]) == 0
     head = desk.reads()
     assert [("by_hand" in of) for of in recorded(folder)] == [False, True] * 3
     with closing(AccessLog(folder, 9, head)) as again:
@@ -242,11 +247,11 @@ def test_what_is_read_by_hand_and_cannot_be_recorded_is_not_shown(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    assert main(["exchanges", "--index", str(folder / "index")]) == 2
+    assert main(["audit", "exchanges", "--index", str(folder / "index")]) == 2
     told = capsys.readouterr()
     assert told.out == ""
     assert "access_log_unavailable" in told.err
-    assert main(["exchanges", "--index", str(folder / "index"), "--unrecorded"]) == 0
+    assert main(["audit", "exchanges", "--index", str(folder / "index"), "--unrecorded"]) == 0
     assert "not recorded" in capsys.readouterr().err
 
 
@@ -257,7 +262,7 @@ def shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     stored = payloads_double.StoredExchange(response=body)
     monkeypatch.setattr(_core, "stored_payload", lambda *_: stored)
     where = ["--ledger", str(tmp_path), "--key", VKEY, "--shred-keys", str(tmp_path)]
-    return ["payload", "show", own_id(1), "--response", *where]
+    return ["ledger", "payload", "show", own_id(1), "--response", *where]
 
 
 class Terminal(io.TextIOWrapper):
@@ -301,7 +306,7 @@ def test_nothing_that_any_command_prints_steers_a_terminal(
     bring_up(folder / "index", folder / "ledger", 100)
     for form in ([], ["--csv"], ["--json"]):
         monkeypatch.setattr(sys, "stdout", terminal := Terminal())
-        assert main(["exchanges", "--index", str(folder / "index"), *form]) == 0
+        assert main(["audit", "exchanges", "--index", str(folder / "index"), *form]) == 0
         assert re.search(rb"gpt-", terminal.shown())
         assert not set("\x1b\x9b\u202e") & set(terminal.shown().decode())
 

@@ -43,7 +43,7 @@ class Place:
         where = ("--ledger", "ledger", "--state", "state", "--signing-key", "key", "--plan", "plan")
         named = [part if part.startswith("--") else str(self.folder / part) for part in where]
         out = self.folder / "report"
-        code = main(["retention", *named, "--ledger-key", VKEY, "--report", str(out), *more])
+        code = main(["ledger", "retention", *named, "--ledger-key", VKEY, "--report", str(out), *more])
         report: dict[str, Any] = json.loads(out.read_text())
         return code, report
 
@@ -143,7 +143,7 @@ def test_a_hold_is_brought_in_once_and_goes_only_when_the_plan_releases_it(place
 def test_a_hold_by_hand_stays_and_is_told(place: Place) -> None:
     place.keep(begin=True)
     state = str(place.folder / "state")
-    assert main(["hold", "add", "--state", state, "--all", "--reason", "by hand"]) == 0
+    assert main(["ledger", "hold", "add", "--state", state, "--all", "--reason", "by hand"]) == 0
     assert place.keep(known=0)[1]["outside"] == ["#1"]
 
 

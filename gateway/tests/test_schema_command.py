@@ -26,7 +26,7 @@ def example() -> dict[str, Any]:
 def test_the_schema_takes_the_example_and_refuses_a_field_that_is_not_there(
     example: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["schema"]) == 0
+    assert main(["gateway", "schema"]) == 0
     validator = jsonschema.Draft202012Validator(json.loads(capsys.readouterr().out))
     validator.validate(example)
     example["limits"]["bodybytes"] = 1

@@ -126,18 +126,18 @@ def test_a_new_key_comes_first_and_no_more_than_64_may_be() -> None:
 
 def test_keys_are_made_and_removed_in_a_folder(folder: Path, capsys: Capture) -> None:
     (folder / "acme").chmod(0o640)
-    assert main(["shred-keys", "rotate", str(folder), "acme", "team/new"]) == 0
+    assert main(["ledger", "shred-keys", "rotate", str(folder), "acme", "team/new"]) == 0
     assert (folder / "_team_new").stat().st_mode & 0o777 == 0o600
     keys = (folder / "acme").read_text()
     assert keys.endswith(line(2) + line(1))
     assert (folder / "acme").stat().st_mode & 0o777 == 0o640
-    assert main(["shred-keys", "list", str(folder)]) == 0
+    assert main(["ledger", "shred-keys", "list", str(folder)]) == 0
     shown = capsys.readouterr().out
     assert f"{key_id(2)} {key_id(1)}\n" in shown
     assert line(1).strip() not in shown
-    assert main(["shred-keys", "drop", str(folder), "acme", "--key", key_id(2)]) == 0
+    assert main(["ledger", "shred-keys", "drop", str(folder), "acme", "--key", key_id(2)]) == 0
     assert (folder / "acme").read_text() == keys.replace(line(2), "")
-    assert main(["shred-keys", "rotate", str(folder / "nowhere"), "acme"]) == 2
+    assert main(["ledger", "shred-keys", "rotate", str(folder / "nowhere"), "acme"]) == 2
 
 
 def test_the_last_key_gives_way_to_a_new_one_and_is_overwritten_where_it_lay(folder: Path) -> None:
@@ -200,7 +200,7 @@ def test_a_file_that_its_owner_could_not_read_any_more_is_not_replaced(
     as_root_sees_it(monkeypatch, folder)
     monkeypatch.setattr(os, "fchown", deny)
     before = (folder / "acme").read_text()
-    assert main(["shred-keys", "rotate", str(folder), "acme"]) == 2
+    assert main(["ledger", "shred-keys", "rotate", str(folder), "acme"]) == 2
     assert (
         "acme: it belongs to 7001:8001, and you may not create files with that owner"
     ) in capsys.readouterr().err
@@ -211,7 +211,7 @@ def test_a_file_that_its_owner_could_not_read_any_more_is_not_replaced(
     assert (folder / "acme").read_text() == before
     assert sorted(path.name for path in folder.iterdir()) == ["acme", "globex"]
     # Of a new file, it may be the worker's user who makes it.
-    assert main(["shred-keys", "rotate", str(folder), "initech"]) == 0
+    assert main(["ledger", "shred-keys", "rotate", str(folder), "initech"]) == 0
 
 
 def as_root_sees_it(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
@@ -235,7 +235,7 @@ def test_keys_are_made_and_removed_in_a_secret_that_passes_through(
 
     def passed(*arguments: str) -> dict[str, str]:
         monkeypatch.setattr("sys.stdin", io.StringIO(json.dumps(secret)))
-        assert main(["shred-keys", *arguments]) == 0
+        assert main(["ledger", "shred-keys", *arguments]) == 0
         changed = json.loads(capsys.readouterr().out)
         assert changed | {"data": data} == secret, "nothing else of it"
         return {name: base64.b64decode(entry).decode() for name, entry in changed["data"].items()}
@@ -256,12 +256,12 @@ def shred(tmp_path: Path) -> list[str]:
     for name in ("ledger", "other"):
         (tmp_path / name).mkdir()
     keys = ("--ledger-key", VKEY, "--signing-key", str(tmp_path / "key"))
-    assert main(["hold", "begin", "--state", str(tmp_path / "state"), *keys]) == 0
+    assert main(["ledger", "hold", "begin", "--state", str(tmp_path / "state"), *keys]) == 0
     RetentionState.shreds.clear()
     RetentionState.held.clear()
     ledgers = ("--ledger", str(tmp_path / "ledger"), "--ledger", str(tmp_path / "other"))
     more = ("--tenant", "acme", "--override-minimum", "--reason", "the contract ended", "--author", "jo")
-    return ["shred", *ledgers, *keys, "--state", str(tmp_path / "state"), *more]
+    return ["ledger", "shred", *ledgers, *keys, "--state", str(tmp_path / "state"), *more]
 
 
 def test_without_yes_no_key_is_destroyed(shred: list[str], folder: Path, capsys: Capture) -> None:
@@ -405,7 +405,7 @@ def test_what_cannot_be_read_of_an_exchange_is_told_and_the_rest_is_proved(
     unproven = ["record 9 of 0/Y: open 0/Y/checkpoint: Permission denied [ledger_io]"]
     proven = json.dumps({"records": [record], "unproven": unproven})
     monkeypatch.setattr(_core, "prove", lambda *_: proven)
-    prove = ["prove", "exchange-1", "--ledger", str(tmp_path), "--out", str(tmp_path / "out")]
+    prove = ["ledger", "prove", "exchange-1", "--ledger", str(tmp_path), "--out", str(tmp_path / "out")]
     assert main(prove) == 10
     told = capsys.readouterr()
     assert "its salt cannot be read, so it cannot prove a body: read 0/X/salts: Input" in told.err
@@ -416,7 +416,7 @@ def test_what_cannot_be_read_of_an_exchange_is_told_and_the_rest_is_proved(
         "exchange-1.admission.tlog-proof",
     ]
     (tmp_path / "body").write_text("hello")
-    reveal = ["reveal", "exchange-1", "--ledger", str(tmp_path), "--body", str(tmp_path / "body")]
+    reveal = ["ledger", "reveal", "exchange-1", "--ledger", str(tmp_path), "--body", str(tmp_path / "body")]
     assert main([*reveal, "--key", VKEY]) != 0
     assert "its salt cannot be read" in capsys.readouterr().err
 
@@ -426,7 +426,7 @@ def test_a_salt_whose_key_is_not_there_is_told_by_name(
 ) -> None:
     recorded = record(configured)
     ledger = str(recorded.ledger)
-    prove = ["prove", recorded.request_id, "--ledger", ledger, "--out", str(tmp_path / "out")]
+    prove = ["ledger", "prove", recorded.request_id, "--ledger", ledger, "--out", str(tmp_path / "out")]
     newest = shred_keys(str(folder))["acme"][0]
     assert main(prove) == 0
     assert f"needs the shred key {newest}, which is missing [shred_key_missing]" in (capsys.readouterr().out)
@@ -434,12 +434,12 @@ def test_a_salt_whose_key_is_not_there_is_told_by_name(
     assert "shred_key_missing" not in capsys.readouterr().out
     body = tmp_path / "body"
     body.write_bytes(recorded.body)
-    reveal = ["reveal", recorded.request_id, "--ledger", ledger, "--body", str(body), "--key", VKEY]
+    reveal = ["ledger", "reveal", recorded.request_id, "--ledger", ledger, "--body", str(body), "--key", VKEY]
     assert main(reveal) != 0
     assert "[shred_key_missing]" in capsys.readouterr().err
     assert main([*reveal, "--shred-keys", str(folder)]) == 0
     capsys.readouterr()
     for options, unchecked in (((), 1), (("--shred-keys", str(folder)), 0)):
-        assert main(["fsck", ledger, "--key", VKEY, "--json", *options]) == 0
+        assert main(["ledger", "fsck", ledger, "--key", VKEY, "--json", *options]) == 0
         [log] = json.loads(capsys.readouterr().out)["incarnations"]
         assert log["unchecked_salts"] == unchecked

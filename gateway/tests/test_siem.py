@@ -443,7 +443,7 @@ def test_a_place_that_is_none_is_refused_with_what_to_write(text: str, why: str)
 
 def test_a_stream_goes_with_an_auditor_that_stays(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "ledger").mkdir()
-    base = ["auditor", "--ledger", str(tmp_path / "ledger"), "--state", str(tmp_path / "state")]
+    base = ["audit", "run", "--ledger", str(tmp_path / "ledger"), "--state", str(tmp_path / "state")]
     base += ["--signing-key", "k", "--ledger-key", VKEY]
     url = "otlp+https://collector.example"
     for more, why in (

@@ -189,7 +189,7 @@ def test_a_session_is_no_key_and_a_token_is_none(port: Port) -> None:
 
 def test_links_need_readers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "ledger").mkdir()
-    arguments = ["auditor", "--ledger", str(tmp_path / "ledger"), "--state", str(tmp_path / "state")]
+    arguments = ["audit", "run", "--ledger", str(tmp_path / "ledger"), "--state", str(tmp_path / "state")]
     arguments += ["--signing-key", "x", "--ledger-key", VKEY, "--sign-in-links", str(tmp_path)]
     assert main(arguments) == 2
     assert "--sign-in-links needs --index and --readers" in capsys.readouterr().err

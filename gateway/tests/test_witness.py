@@ -92,7 +92,7 @@ def test_a_body_that_is_too_large_never_comes_or_is_cut_off_is_not_cosigned(
 
 def test_a_witness_that_cannot_start_says_why(tmp_path: Path, capsys: Capture) -> None:
     key, logs = tmp_path / "key", tmp_path / "logs"
-    arguments = ["witness", "--state", str(tmp_path), "--signing-key", str(key), "--logs", str(logs)]
+    arguments = ["audit", "witness", "--state", str(tmp_path), "--signing-key", str(key), "--logs", str(logs)]
     assert main(arguments) == 2
     assert "key cannot be read" in capsys.readouterr().err
     key.write_text("something that nobody may see")
@@ -113,7 +113,7 @@ def test_a_witness_that_cannot_start_says_why(tmp_path: Path, capsys: Capture) -
 
 
 def test_the_key_of_a_witness_is_another_than_a_ledgers(tmp_path: Path, capsys: Capture) -> None:
-    assert main(["keygen", "witness.example", "--witness", "--out", str(tmp_path)]) == 0
+    assert main(["keys", "generate", "witness.example", "--witness", "--out", str(tmp_path)]) == 0
     assert "only for a witness" in capsys.readouterr().out
     signing = (tmp_path / "signing-key").read_text()
     assert _core.Witness(str(tmp_path / "state"), signing, "logs/v0", True).verifying_key

@@ -57,7 +57,7 @@ def agent(
     asks: bool = False,
 ) -> Iterator[Agent]:
     """Run the agent beside HAProxy, and wait until it is ready."""
-    arguments = ["haproxy-sidecar", "--socket", str(haproxy.runtime_socket)]
+    arguments = ["gateway", "haproxy-sidecar", "--socket", str(haproxy.runtime_socket)]
     arguments += ["--weights", str(haproxy.weights)]
     for path in (haproxy.tenant_map, haproxy.owner_map, haproxy.folder / "routing.map"):
         arguments += ["--map", str(path)]

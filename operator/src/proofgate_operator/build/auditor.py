@@ -101,7 +101,7 @@ def _command(
     asked = auditor_workers.are_asked(gateway)
     source = auditor_workers.options(auditor, _STATE_FOLDER) if asked else ("--ledger", LEDGER_FOLDER)
     return [
-        *("/opt/proofgate/bin/proofgate", "auditor", *source, "--state", _STATE_FOLDER),
+        *("/opt/proofgate/bin/proofgate", "audit", "run", *source, "--state", _STATE_FOLDER),
         *("--signing-key", f"{_KEY_FOLDER}/{SIGNING_KEY}", "--ledger-key", ledger_key),
         # While nothing is held, it begins; once something is, a lost state is no beginning.
         *("--held", f"{_HELD_FOLDER}/{held_entry(origin)}"),

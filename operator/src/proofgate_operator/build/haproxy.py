@@ -264,7 +264,7 @@ def _kept_mebibytes(gateway: Gateway) -> int:
 def _agent(gateway: Gateway, defaults: Defaults) -> Manifest:
     addresses: Manifest = {"name": "addresses", "mountPath": _ADDRESSES_FOLDER, "readOnly": True}
     mounts = [*_shared_mounts(gateway), addresses]
-    command = ["/opt/proofgate/bin/proofgate", "haproxy-sidecar", "--socket", _RUNTIME_SOCKET]
+    command = ["/opt/proofgate/bin/proofgate", "gateway", "haproxy-sidecar", "--socket", _RUNTIME_SOCKET]
     for name in _FOLLOWED_MAPS:
         command += ["--map", f"{_MAPS_FOLDER}/{name}"]
     command += ["--weights", f"{_MAPS_FOLDER}/{haproxy_maps.WEIGHTS}"]

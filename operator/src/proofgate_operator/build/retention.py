@@ -179,7 +179,7 @@ def _pod(
                 "image": defaults.worker_image,
                 "imagePullPolicy": "IfNotPresent",
                 "command": [
-                    *("/opt/proofgate/bin/proofgate", "retention", "--ledger", LEDGER_FOLDER),
+                    *("/opt/proofgate/bin/proofgate", "ledger", "retention", "--ledger", LEDGER_FOLDER),
                     *("--state", _STATE_FOLDER, "--signing-key", f"{_KEY_FOLDER}/{SIGNING_KEY}"),
                     *("--ledger-key", ledger_key, "--plan", f"{_PLAN_FOLDER}/{_PLAN_FILE}"),
                     *("--report", _REPORT),
