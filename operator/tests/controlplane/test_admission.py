@@ -164,7 +164,7 @@ CA = {"name": "authorities", "key": "ca.crt"}
         ({"providers": [{**OPENAI, "objectsOf": "team/acme"}]}, "every objectsOf must be in spec.tenants"),
         (
             {"providers": [{**OPENAI, "objectsOf": "acme"}, {**OPENAI, "name": "b", "objectsOf": "acme"}]},
-            "only one provider may keep the objects of a tenant",
+            "only one provider may store the objects of a tenant",
         ),
         ({"providers": [{**OPENAI, "type": "Bedrock"}]}, "those of type Bedrock and VertexAI need auth"),
         (

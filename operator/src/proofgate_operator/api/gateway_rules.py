@@ -71,7 +71,7 @@ SPEC_RULES: list[dict[str, Any]] = [
         "rule": "self.providers.all(p, !has(p.objectsOf) ||"
         " self.providers.exists_one(q, has(q.objectsOf) && q.objectsOf == p.objectsOf))",
         "fieldPath": ".providers",
-        "message": "spec.providers: only one provider may keep the objects of a tenant",
+        "message": "spec.providers: only one provider may store the objects of a tenant",
     },
     {
         "rule": "[self.tenants.map(t, t.name)].all(names, self.providers.all(p, !has(p.objectsOf) ||"

@@ -42,7 +42,7 @@ def check(text: str) -> None:
         if not _DIGEST.fullmatch(digest):
             raise InvalidReaders(
                 f"the name of reader {number} is not a SHA-256 in 64 lower-case "
-                "hexadecimal digits: `proofgate keys hash` prints the one of a key"
+                "hexadecimal digits: `proofgate keys hash` prints the digest of a key"
             )
         if is_well_known(digest):
             raise InvalidReaders(f"the name of reader {number} is {WELL_KNOWN}")

@@ -73,7 +73,7 @@ impl Ends {
         };
         let why = holds.filter(is_about).map(|hold| {
             let text = format!(
-                "hold {} may touch an exchange of this log that continued in {doubtful}; it is not known what that log contains: run fsck",
+                "hold {} may cover an exchange of this log that continued in {doubtful}; it is not known what that log contains: run fsck",
                 hold.id
             );
             reason("held_unknown", text)

@@ -376,7 +376,7 @@ fn plan_log(
     let held: BTreeSet<u64> = held.map(|end| end.hold).collect();
     concerned.held_by.extend(held);
     why.extend(concerned.held_by.iter().map(|id| {
-        let text = format!("hold {id} touches data that is to be erased");
+        let text = format!("hold {id} covers data that is to be erased");
         reason("held", text)
     }));
     let others = request.retention.active();

@@ -393,7 +393,7 @@ impl<'p> ShardPlan<'p> {
             .collect();
         let others = self.plan.retention.active().filter(|hold| !by.contains(&hold.id));
         let held = by.iter().map(|id| {
-            let text = format!("hold {id} touches its records or those of its exchanges");
+            let text = format!("hold {id} covers its records or those of its exchanges");
             reason("held", text)
         });
         held.chain(self.ends.may_be_held(of, read, |_| true, others))

@@ -191,7 +191,7 @@ pub fn plan_shred(
         why.extend(asks.then(|| missing(&logs)).into_iter().flatten());
     }
     why.extend(held_elsewhere.iter().map(|id| {
-        let text = format!("hold {id} may touch an exchange of this tenant");
+        let text = format!("hold {id} may cover an exchange of this tenant");
         reason("held", text)
     }));
     let ledger = ledger_of(storage, request.ledger)?;
@@ -200,7 +200,7 @@ pub fn plan_shred(
         let stated = destroyed.has(request.tenant, key);
         let mut why = why.clone();
         why.extend(concerned.held_by.iter().map(|id| {
-            let text = format!("hold {id} touches an exchange under this key");
+            let text = format!("hold {id} covers an exchange under this key");
             reason("held", text)
         }));
         why.extend(concerned.young.map(|(id, minimum)| {

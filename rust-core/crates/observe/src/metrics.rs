@@ -315,7 +315,7 @@ impl Metrics {
         );
         registry.register(
             "clock_steps",
-            "Steps of the system's clock of a second or more while the worker ran",
+            "Jumps of the system's clock by a second or more while the worker ran",
             steps_family,
         );
         registry.register(

@@ -148,7 +148,7 @@ function statementDetails({ origin, time, statement }, row) {
     { class: "facts" },
     row("Kind", `statement: ${statement.kind.replaceAll("_", " ")}`),
     row("About", el("code", {}, origin)),
-    row("Signed, by its own time", moment(statement.signed)),
+    row("Signing time in the statement", moment(statement.signed)),
     row("Logged at", moment(time)),
     row("SHA-256", el("code", {}, statement.sha256)),
     Number.isSafeInteger(statement.hold) ? row("Hold", count(statement.hold)) : null,
