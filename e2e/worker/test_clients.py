@@ -292,7 +292,7 @@ def test_an_error_of_the_provider_is_raised_as_the_client_knows_it(
         return
     error = failed(client, ask)
     assert error.status == status and error.kind in kinds, error
-    assert "the mock fails" in error.message
+    assert "simulated failure" in error.message
     if status in (429, 503):
         assert error.retry in ("1", "1s"), error
     else:

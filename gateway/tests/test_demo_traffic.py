@@ -112,7 +112,7 @@ def test_a_real_provider_is_asked_only_when_that_is_allowed(tmp_path: Path, caps
 
 def test_without_a_gateway_it_says_how_to_start_one(tmp_path: Path, capsys: Capture) -> None:
     assert main(["demo-traffic", "--directory", str(tmp_path)]) == 2
-    assert "no folder of a quickstart" in capsys.readouterr().err
+    assert "is not the folder of a quickstart" in capsys.readouterr().err
     with refusing_port() as port:
         folder = a_folder(tmp_path, f"127.0.0.1:{port}")
         assert main(["demo-traffic", "--directory", str(folder)]) == 1

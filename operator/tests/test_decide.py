@@ -390,7 +390,7 @@ def test_a_lost_signing_key_is_told_and_never_made_anew(evidence: str) -> None:
     assert plan.generate == ()
     status, reason, message = world.condition(ConditionType.CONFIG_VALID)
     assert (status, reason) == ("False", "SigningKeyLost")
-    assert "Secret demo-ledger is gone" in message and "backup" in message
+    assert "Secret demo-ledger is missing" in message and "backup" in message
     world.manifest["spec"]["replicas"] = 3
     assert world.plan().rescale == 3, "everything else goes on"
     assert world.child("StatefulSet", "demo-worker") == before

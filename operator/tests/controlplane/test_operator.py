@@ -292,7 +292,7 @@ def test_of_two_releases_that_serve_one_namespace_one_does_nothing_and_says_so(n
     namespace.wait_event("ServedByAnother")
     wait_for(lambda: namespace.reconciles() >= 3, "the second release reconciles again and again")
     assert namespace.writes_of_the_last() == 0
-    assert "is served by the release" in second.printed
+    assert "is served by release" in second.printed
 
 
 def test_an_operator_that_lost_its_lease_ends(namespace: Namespace) -> None:

@@ -56,7 +56,7 @@ fn checkpoints_that_are_not_one_history_are_told_apart() {
         size: last.size + 5,
         ..last.clone()
     };
-    assert!(told(first, &ahead).1.contains("the ledger holds 81 records"));
+    assert!(told(first, &ahead).1.contains("the ledger has 81 records"));
     let other = Checkpoint {
         origin: "ledger.example/demo/4/01ARZ3NDEKTSV4RRFFQ69G5FAV".to_owned(),
         ..last.clone()

@@ -50,7 +50,7 @@ fn a_result_of_a_picture_alone_has_a_text_that_says_where_it_is() {
         sent["messages"][2]["content"]
             .as_str()
             .unwrap()
-            .contains("next message")
+            .contains("next user message")
     );
 }
 
