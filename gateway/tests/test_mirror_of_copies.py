@@ -317,13 +317,22 @@ def test_a_full_volume_has_room_again_once_the_mirror_has_what_is_too_old(
 def test_a_copy_that_does_not_verify_is_made_again_before_anything_is_said_of_the_log(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(replica, "_REFUSED_SECONDS", 0.0)
     world.ended()
     world.copies.round()
     segment = world.copies.ledger / "0" / FIRST / SEGMENT
     segment.write_bytes(segment.read_bytes().replace(b"gpt", b"tpg"))
-    world.step(2)
+    monkeypatch.setattr(replica, "_REFUSED_SECONDS", 3600.0)
+    verified, read = _core.fsck_pinned, list[str]()
+
+    def counted(directory: str, *more: Any) -> Any:
+        read.append(directory)
+        return verified(directory, *more)
+
+    monkeypatch.setattr(_core, "fsck_pinned", counted)
+    world.step(5)
     assert (world.there(), world.mirror.findings()) == ([], [])
+    assert len(read) == 1, "the same copy is not read again and again"
+    monkeypatch.setattr(replica, "_REFUSED_SECONDS", 0.0)
     world.step(3)
     assert (world.there(), world.mirror.findings()) == ([FIRST], [])
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import logging
+from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
@@ -64,8 +65,10 @@ class CopiedLogs:
         return has and not (self._ledger / one.place).exists()
 
     def standing(self, one: Ended) -> Standing:
-        """How the copy of one stands."""
+        """How the copy of one stands. One that does not verify is not whole before it is made again."""
         standing = self._copies.standing(_wanted(one))
+        if one.index in self._doubted and standing.made_again <= self._doubted[one.index]:
+            standing = replace(standing, is_whole=False, why="its copy does not verify, and is made again")
         if not standing.is_whole and self._reason is None:
             self._reason = f"{one.place} is not copied yet: {standing.why}"
         return standing
