@@ -111,12 +111,15 @@ def test_where_a_provider_is_gone_the_runbook_finds_the_workers_reason(
         assert 'provider "mock"' in said, said
     pod = f"{without_provider}-worker-0"
     scrapes = scrapes_of(namespace, without_provider, pod)
-    scrapes.add(exposition(namespace, pod, 9090))
-    assert ask(namespace, without_provider, fleet.key_of(fleet.TENANTS[0])) == 502
-    scrapes.add(exposition(namespace, pod, 9090))
-    outcomes, _, models = answers("ProofgateAvailabilityBurnsSlowly", scrapes)
-    assert re.search(r'{outcome="upstream_error"} [1-9]', outcomes), outcomes
-    assert f'model="{fleet.MODEL}", provider="mock"' in models
+
+    def named() -> bool:
+        assert ask(namespace, without_provider, fleet.key_of(fleet.TENANTS[0])) == 502
+        scrapes.add(exposition(namespace, pod, 9090))
+        outcomes, _, models = answers("ProofgateAvailabilityBurnsSlowly", scrapes)
+        failed = re.search(r'{outcome="upstream_error"} [1-9]', outcomes) is not None
+        return failed and f'model="{fleet.MODEL}", provider="mock"' in models
+
+    wait_until(named, PATIENCE, "the queries name outcome, model and provider", every=1)
 
 
 def test_where_a_worker_was_drained_by_hand_the_runbook_shows_that_it_drains(
