@@ -31,7 +31,7 @@ from proofgate.auditor.service import create_app
 from proofgate.auditor.watch import Watch
 from proofgate.cli import main
 from proofgate.index import places, room
-from proofgate.index.access_log import AccessLog
+from proofgate.index.access_log import AccessLog, encoded
 from proofgate.index.audited import Kept
 from proofgate.index.by_hand import append, tell_place
 from proofgate.index.readers import Reader, Readers
@@ -92,6 +92,19 @@ def test_a_reader_that_fills_its_part_of_the_record_costs_nobody_else_an_answer(
     ]
 
 
+def test_people_of_one_name_have_a_part_of_the_access_log_each() -> None:
+    people = [
+        Reader("oidc:ada", tenant, None, subject) for tenant in (None, "acme") for subject in ("u-1", 'u"2')
+    ]
+    holders = [room.holder_of_reader(person) for person in people]
+    assert len(set(holders)) == len(people)
+    # The lines show the same after a restart.
+    assert [room.holder_of(encoded(Desk._entry(person) | {"asked": {}})) for person in people] == holders
+    other = Reader("oidc:ada u-1", None)
+    assert room.holder_of_reader(other) not in holders
+    assert room.holder_of(encoded(Desk._entry(other))) == room.holder_of_reader(other)
+
+
 def test_readers_that_ask_much_at_once_keep_an_officer_from_no_answer(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -120,7 +133,7 @@ def test_readers_that_ask_much_at_once_keep_an_officer_from_no_answer(
 
 def test_whose_part_is_full_is_known_again_after_a_start(url: str, folder: Path, desk: Desk) -> None:
     until_full(url, ACME)
-    acme, officer = (room.holder_of_reader(*who) for who in (("acme's", "acme"), ("officer", None)))
+    acme, officer = (room.holder_of_reader(Reader(*who)) for who in (("acme's", "acme"), ("officer", None)))
     with closing(AccessLog(folder, 8, desk.reads(), most_bytes=SMALL)) as again:
         line = {"time": "t", "reader": "acme's", "tenant": "acme", "asked": {"session": "s" * 500}}
         with pytest.raises(OSError, match="this reader has used"):
@@ -132,7 +145,7 @@ def test_a_line_is_known_to_be_its_readers_whatever_the_name_is() -> None:
     names = [("a", None), ('a","tenant":null,"x":"', "b"), ("é\\", 'n"'), ("", "x")]
     for name, tenant in names:
         line = json.dumps({"time": "t", "reader": name, "tenant": tenant, "asked": {}}, separators=(",", ":"))
-        assert room.holder_of(line.encode()) == room.holder_of_reader(name, tenant)
+        assert room.holder_of(line.encode()) == room.holder_of_reader(Reader(name, tenant))
 
 
 def test_refused_questions_are_recorded_short_and_beyond_some_only_counted(url: str, desk: Desk) -> None:

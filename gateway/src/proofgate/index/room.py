@@ -12,17 +12,23 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from proofgate.index.readers import Reader
+
 #: Of sixteen parts of the whole: who is recorded in each pool.
 TENANTS, OFFICERS, SIGN_INS, BY_HAND = "tenants", "all", "sign_ins", "by_hand"
 _PARTS = {TENANTS: 8, OFFICERS: 6, SIGN_INS: 1, BY_HAND: 1}
 _WHOLE = 16
-_READER = re.compile(rb'\{"time":"[^"]*","reader":("(?:[^"\\]|\\.)*"),"tenant":(null|"(?:[^"\\]|\\.)*")[,}]')
+_STRING = rb'"(?:[^"\\]|\\.)*"'
+_READER = re.compile(
+    rb'\{"time":"[^"]*","reader":(%b),"tenant":(null|%b)(?:,"subject":(%b))?[,}]'
+    % (_STRING, _STRING, _STRING)
+)
 _OTHER = re.compile(rb'\{"time":"[^"]*","(sign_in|by_hand)":')
 
 
 @dataclass(frozen=True)
 class Holder:
-    """Whose line it is: the pool, and in it a name (of a reader, with its tenant)."""
+    """Whose line it is: the pool, and in it a name (of a reader, with tenant and subject)."""
 
     pool: str
     name: str = ""
@@ -32,16 +38,18 @@ class Holder:
 NOBODY = Holder("")
 
 
-def holder_of_reader(name: str, tenant: str | None) -> Holder:
+def holder_of_reader(reader: Reader) -> Holder:
     """Whose the lines of a reader are."""
-    return Holder(OFFICERS if tenant is None else TENANTS, f"{json.dumps(tenant)} {json.dumps(name)}")
+    told = (reader.tenant, reader.name, *(() if reader.subject is None else (reader.subject,)))
+    return Holder(OFFICERS if reader.tenant is None else TENANTS, " ".join(map(json.dumps, told)))
 
 
 def holder_of(line: bytes) -> Holder:
     """Whose line of the log this is."""
     if found := _READER.match(line):
         pool = OFFICERS if found[2] == b"null" else TENANTS
-        return Holder(pool, f"{found[2].decode('ascii', 'replace')} {found[1].decode('ascii', 'replace')}")
+        told = (found[2], found[1], *(() if found[3] is None else (found[3],)))
+        return Holder(pool, b" ".join(told).decode("ascii", "replace"))
     if found := _OTHER.match(line):
         return Holder(SIGN_INS if found[1] == b"sign_in" else BY_HAND)
     return NOBODY

@@ -104,7 +104,7 @@ class Desk:
         self.without_room = 0
         self._refused = Refused()
         #: Readers whose part of the access log is full, since when (unix microseconds) and why.
-        self._full: dict[str, tuple[int, str]] = {}
+        self._full: dict[tuple[str, str | None, str | None], tuple[int, str]] = {}
         self._places = Places()
         self._exports = Exports(index, ledger, export_key)
         self._watching = Watching()
@@ -141,13 +141,13 @@ class Desk:
                 "message": f"this reader gets no responses: {why}",
                 "verdict": "incomplete",
             }
-            for name, (since, why) in sorted(self._full.items())
+            for (name, *_), (since, why) in sorted(self._full.items(), key=lambda one: one[0][0])
         ]
 
     def _add(self, reader: Reader, entry: dict[str, Any]) -> None:
-        holder = holder_of_reader(reader.name, reader.tenant)
+        holder = holder_of_reader(reader)
         self._access_log.add(entry, holder, self._readers.sharers(reader) + self._sign_in.alike(reader))
-        self._full.pop(reader.name, None)
+        self._full.pop(reader.who, None)
 
     @staticmethod
     def _entry(reader: Reader) -> dict[str, Any]:
@@ -384,7 +384,7 @@ class Desk:
             self._add(reader, entry)
         except NoRoomError as error:
             self.without_room += 1
-            self._full.setdefault(reader.name, (time.time_ns() // 1000, str(error.strerror)))
+            self._full.setdefault(reader.who, (time.time_ns() // 1000, str(error.strerror)))
             message = "this reader's share of the access log is full"
         except OSError as error:
             log.error("no query is answered: the access log cannot be written: %s", error)  # noqa: TRY400
