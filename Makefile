@@ -64,6 +64,7 @@ demo: develop images ## A real cluster, a real deployment, a proved answer
 .PHONY: run
 run: ## Everything on this machine until Ctrl-C: gateway, auditor, explorer, a simulated provider and traffic
 	@./setup/develop laptop
+	@echo "== simulated answers; for a provider's: export OPENAI_API_KEY, then $$(./setup/environment --path gateway)/bin/proofgate quickstart --start"
 	@"$$(./setup/environment --path gateway)/bin/proofgate" quickstart --start --demo --traffic --directory $(or $(PROOFGATE_RUN),.state/run)
 
 .PHONY: demo-cut

@@ -110,3 +110,9 @@ def test_a_heading_that_is_gone_and_a_text_that_is_not_there_once_are_told() -> 
         tutorial.script("Three", "## One\n")
     with pytest.raises(LookupError, match="occurs 2 times"):
         tutorial.replaced("a a", {"a": "b"})
+
+
+def test_make_run_says_in_one_line_how_to_use_a_key_of_a_provider() -> None:
+    done = subprocess.run(["make", "--dry-run", "run"], cwd=ROOT, capture_output=True, text=True, check=True)
+    [line] = [line for line in done.stdout.splitlines() if "export OPENAI_API_KEY" in line]
+    assert line.startswith("echo ") and "quickstart --start" in line
