@@ -127,7 +127,7 @@ def test_admitted_and_denied_requests_have_numbers_without_a_gap_also_behind_a_k
             by_log.setdefault(record["log"], []).append(record["tenant_seq"])
     assert len(by_log) == 2
     assert all(numbers == list(range(1, len(numbers) + 1)) for numbers in by_log.values()), by_log
-    run("fsck", ledger, "--key", key)
+    run("ledger", "fsck", ledger, "--key", key)
 
 
 def test_an_export_shows_that_no_denial_is_missing(folder: Path) -> None:
@@ -139,12 +139,12 @@ def test_an_export_shows_that_no_denial_is_missing(folder: Path) -> None:
         assert gateway.worker.stop() == 0
         key, ledger = gateway.verifying_key, gateway.ledger
     index, made = folder / "index", folder / "export"
-    run("index", "--ledger", ledger, "--ledger-key", key, "--index", index)
-    [row] = json.loads(run("exchanges", "--index", index, "--json", "--id", request_id))["exchanges"]
+    run("audit", "index", "--ledger", ledger, "--ledger-key", key, "--index", index)
+    [row] = json.loads(run("audit", "exchanges", "--index", index, "--json", "--id", request_id))["exchanges"]
     assert (row["model"], row["session"], row["tenant_seq"]) == (MODEL, "session-7", 1)
     assert row["key"] == _core.hash_api_key(KEYS["acme"]).removeprefix("sha256:")[:8]
-    run("export", "--index", index, "--ledger", ledger, "--tenant", "acme", "--out", made)
-    told = run("verify-export", made, "--key", key)
+    run("audit", "export", "--index", index, "--ledger", ledger, "--tenant", "acme", "--out", made)
+    told = run("audit", "verify-export", made, "--key", key)
     assert "shown: requests 1 to 3 of acme" in told and told.endswith("verified\n")
 
 
@@ -160,7 +160,7 @@ def test_the_body_of_a_denied_request_is_stored_where_bodies_are(folder: Path) -
     assert exchange.request == body
     assert exchange.no_response is not None
     assert not any(b"The plan of" in path.read_bytes() for path in ledger.rglob("*") if path.is_file())
-    run("fsck", ledger, "--key", key, "--shred-keys", keys)
+    run("ledger", "fsck", ledger, "--key", key, "--shred-keys", keys)
 
 
 def test_a_body_that_is_too_long_to_be_stored_is_denied_and_committed_to_all_the_same(folder: Path) -> None:
@@ -174,6 +174,6 @@ def test_the_log_of_a_worker_names_the_address_of_a_refused_key_and_never_the_ke
     with local_gateway(folder, settings=settings()) as gateway:
         assert status_of(send(gateway.address, chat_request(body_of("hi"), wrong))) == 401
         assert gateway.worker is not None
-        gateway.worker.wait_for_line(r"refused the keys of 1 requests \(401\) from 127\.0\.0\.1 \(1\)")
+        gateway.worker.wait_for_line(r"refused the keys of 1 request \(401\) from 127\.0\.0\.1 \(1\)")
         assert wrong not in gateway.worker.printed
         assert all("127.0.0.1" not in json.dumps(record) for record in gateway.records())

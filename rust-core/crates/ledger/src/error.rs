@@ -5,7 +5,7 @@
 #[non_exhaustive]
 pub enum LedgerError {
     /// `Mmr::from_peaks`: the number of peaks is not the number of one bits of the size.
-    #[error("a range of {size} leaves has {} peaks, not {peaks}", size.count_ones())]
+    #[error("a range of size {size} has {} peaks, not {peaks}", size.count_ones())]
     PeakCount {
         /// Leaves claimed.
         size: u64,
@@ -13,7 +13,7 @@ pub enum LedgerError {
         peaks: usize,
     },
     /// A leaf index is not below the tree size.
-    #[error("leaf {index} is outside a tree of {size} leaves")]
+    #[error("leaf {index} is outside a tree of size {size}")]
     IndexOutOfRange {
         /// 0-based leaf index asked for.
         index: u64,
@@ -24,7 +24,7 @@ pub enum LedgerError {
     #[error("consistency with an empty tree proves nothing")]
     EmptyTree,
     /// The old size of a consistency proof exceeds the new size.
-    #[error("the old tree has {old} leaves, more than the {new} of the new one")]
+    #[error("the old tree is larger than the new one: its size is {old}, not at most {new}")]
     SizesReversed {
         /// Leaves of the tree said to be older.
         old: u64,

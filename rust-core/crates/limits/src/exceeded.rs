@@ -75,12 +75,12 @@ impl fmt::Display for Exceeded {
             Scope::Model => "tenant's and model's",
             Scope::Namespace => "namespace's",
         };
-        let noun = self.limit.noun();
         let (kind, value) = if self.limit.is_money() {
             ("budget", dollars(self.value))
         } else {
             ("limit", self.value.to_string())
         };
+        let noun = self.limit.noun(value == "1");
         match self.retry_after_seconds() {
             None => write!(
                 out,

@@ -152,10 +152,12 @@ impl Limit {
         matches!(self.kind().quantity, Quantity::Tokens | Quantity::Money)
     }
 
-    /// It in the middle of a sentence, behind its value.
-    pub(crate) fn noun(self) -> String {
+    /// It in the middle of a sentence, after its value, which `is_one` or not.
+    pub(crate) fn noun(self, is_one: bool) -> String {
         let kind = self.kind();
-        format!("{}{}", kind.quantity.noun(), kind.period.noun())
+        let plural = kind.quantity.noun();
+        let quantity = plural.strip_suffix('s').filter(|_| is_one).unwrap_or(plural);
+        format!("{quantity}{}", kind.period.noun())
     }
 }
 

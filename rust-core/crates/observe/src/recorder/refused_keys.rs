@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use proofgate_base::routing::Sender;
+use proofgate_ledger::counted;
 
 /// Addresses that a line names; the others are counted.
 const MOST_NAMED: usize = 8;
@@ -40,7 +41,8 @@ impl RefusedKeys {
             named.push(format!("other addresses ({others})"));
         }
         Some(format!(
-            "refused the keys of {all} requests (401) from {}",
+            "refused the keys of {} (401) from {}",
+            counted(all, "request"),
             named.join(", ")
         ))
     }
@@ -68,6 +70,14 @@ mod tests {
             Some("refused the keys of 3 requests (401) from 0.0.0.9 (2), 0.0.0.7 (1)")
         );
         assert_eq!(refused.take_line(), None);
+    }
+
+    #[test]
+    fn a_line_about_one_request_has_the_singular() {
+        let mut refused = RefusedKeys::default();
+        refused.add(sender(7));
+        let line = refused.take_line();
+        assert_eq!(line.as_deref(), Some("refused the keys of 1 request (401) from 0.0.0.7 (1)"));
     }
 
     #[test]
