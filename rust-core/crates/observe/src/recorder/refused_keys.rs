@@ -77,7 +77,10 @@ mod tests {
         let mut refused = RefusedKeys::default();
         refused.add(sender(7));
         let line = refused.take_line();
-        assert_eq!(line.as_deref(), Some("refused the keys of 1 request (401) from 0.0.0.7 (1)"));
+        assert_eq!(
+            line.as_deref(),
+            Some("refused the keys of 1 request (401) from 0.0.0.7 (1)")
+        );
     }
 
     #[test]
