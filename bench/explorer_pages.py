@@ -104,7 +104,7 @@ class Batch:
                     *(endpoint, verdict, None if rules is None else lists[rules], size, version),
                     *(log, end_seq, status, texts[outcome], *figures),
                     None if session is None else texts[session],
-                    *(None, None, None, None),
+                    *(None, None, None, None, None, None),
                 )
             )
         return rows

@@ -185,3 +185,53 @@ def test_names_to_choose_from_are_those_of_the_index_and_of_one_tenant_its_own(t
         own = known_names(questions, "acme")
     assert (own["tenants"], own["models"], own["keys"]) == (["acme"], ["gpt"], ["0000aaaa"])
     assert (own["providers"], own["sessions"]) == (["openai"], ["s-1"])
+
+
+@pytest.mark.parametrize("tenant", [None, "acme"])
+@pytest.mark.parametrize("by", BY)
+def test_a_page_reads_sums_alone_and_searches_each_of_their_times(
+    index: Path, monkeypatch: pytest.MonkeyPatch, by: str, tenant: str | None
+) -> None:
+    selects: list[tuple[str, list[Any]]] = []
+    read = Questions.from_catalogue
+
+    def noted(questions: Questions, select: str, values: list[Any]) -> list[tuple[Any, ...]]:
+        selects.append((select, values))
+        return read(questions, select, values)
+
+    monkeypatch.setattr(Questions, "from_catalogue", noted)
+    monkeypatch.setattr(Questions, "from_day", None)
+    told(index, by, since=BEGIN, until=BEGIN + 4 * DAY, tenant=tenant)
+    monkeypatch.undo()
+    sums = [
+        (select, values) for select, values in selects if " FROM name" not in select.partition("WHERE")[0]
+    ]
+    with Questions(index) as questions:
+        for select, values in sums:
+            plan = [row[3] for row in questions.from_catalogue(f"EXPLAIN QUERY PLAN {select}", values)]
+            of_each = "tenant > -1" in select
+            assert of_each == (tenant is None and select.startswith(("SELECT tenant,", "SELECT at, tenant,")))
+            bounds = "(span=? AND at>? AND at<?)" if of_each else "(span=? AND at=? AND tenant=?)"
+            assert any(bounds in step for step in plan), plan
+    assert len(sums) > 3
+
+
+def test_what_all_tenants_come_to_is_read_no_matter_how_many_they_are(tmp_path: Path) -> None:
+    for name, tenants in (("few", 2), ("many", 40)):
+        log = Log(tmp_path / name / "ledger")
+        for number in range(80):
+            log.exchange(number, NOON + number, tenant=f"tenant-{number % tenants}")
+        log.sign()
+        bring_up(tmp_path / name / "index", tmp_path / name / "ledger")
+    steps = {}
+    for name in ("few", "many"):
+        with Questions(tmp_path / name / "index") as questions:
+            of = module._Sums(questions, 1, NOON // 300_000_000, NOON // 300_000_000 + 12, None)
+            counted = Counter[str]()
+            questions._catalogue.set_progress_handler(lambda counted=counted: counted.update("s"), 1)
+            models, verdicts = of.by("model"), of.verdicts()
+            of.series("model", models)
+            of.rules()
+            steps[name] = counted["s"]
+        assert (models["gpt"].exchanges, sum(verdicts[0]["exchanges"])) == (80, 80)
+    assert steps["few"] == steps["many"]

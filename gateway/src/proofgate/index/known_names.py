@@ -3,6 +3,9 @@ index."""
 
 from __future__ import annotations
 
+from typing import Any
+
+from proofgate.index import sums
 from proofgate.index.query import Questions
 from proofgate.index.sums import DAY
 
@@ -32,22 +35,17 @@ def known_names(questions: Questions, tenant: str | None = None) -> dict[str, li
 
     Raises IndexUnusableError.
     """
-    found: dict[str, dict[str, None]] = {
-        name: {}
-        for name in ("tenants", "models", "rules", "keys", "providers", "outcomes", "agents", "sessions")
-    }
-    of_tenant, values = (
-        ("", []) if tenant is None else (" AND tenant = (SELECT id FROM name WHERE text = ?)", [tenant])
-    )
-    for kind, column, table, span in (
-        ("tenants", "tenant", "used", -DAY),
-        ("models", "model", "used", -DAY),
-        ("rules", "rule", "ruled", DAY),
+    found: dict[str, dict[str, None]] = {name: {} for name in ("tenants", "models", "rules", *_COLUMNS)}
+    days = questions.days[:1] + questions.days[-1:]
+    whole = (days[0], days[-1] + 1) if days else (0, 0)
+    for kind, numbers, values in (
+        ("tenants", *_tenants(tenant)),
+        ("models", f"SELECT model FROM used WHERE {sums.OF_ONE}", sums.one(-DAY, *whole, tenant)),  # noqa: S608
+        ("rules", f"SELECT rule FROM ruled WHERE {sums.OF_ONE}", sums.one(DAY, *whole, tenant)),  # noqa: S608
     ):
         # Nothing in it is of others.
-        numbers = f"SELECT DISTINCT {column} FROM {table} WHERE span = ?{of_tenant}"  # noqa: S608
         select = f"SELECT text FROM name WHERE id IN ({numbers}) ORDER BY text LIMIT ?"  # noqa: S608
-        rows = questions.from_catalogue(select, [span, *values, MOST_NAMES])
+        rows = questions.from_catalogue(select, [*values, MOST_NAMES])
         found[kind].update(dict.fromkeys(text for (text,) in rows))
     for day in questions.days[::-1][:MOST_DAYS]:
         _add_of_day(questions, day, tenant, found)
@@ -55,6 +53,14 @@ def known_names(questions: Questions, tenant: str | None = None) -> dict[str, li
         kind: list(names)[:MOST_NAMES] if kind == "sessions" else sorted(names)[:MOST_NAMES]
         for kind, names in found.items()
     }
+
+
+def _tenants(tenant: str | None) -> tuple[str, list[Any]]:
+    """What selects the numbers of tenants, and its values; of one tenant that alone, if it is there."""
+    if tenant is None:
+        return "SELECT tenant FROM used WHERE span = ?", [DAY]
+    one = "SELECT tenant FROM used WHERE span = ? AND tenant = (SELECT id FROM name WHERE text = ?)"
+    return one, [DAY, tenant]
 
 
 def _add_of_day(

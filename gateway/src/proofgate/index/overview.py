@@ -7,6 +7,7 @@ import time
 from dataclasses import replace
 from typing import Any
 
+from proofgate.index import sums
 from proofgate.index.errors import IndexUnusableError
 from proofgate.index.filter import Filter
 from proofgate.index.query import Questions
@@ -96,27 +97,26 @@ class _Sums:
 
     def __init__(self, questions: Questions, step: int, first: int, behind: int, tenant: str | None) -> None:
         self._questions, self._step, self._first, self._steps = questions, step, first, behind - first
-        self._where = " WHERE span = ? AND at >= ? AND at < ?"
-        self._tenant: list[Any] = []
-        if tenant is not None:
-            self._where += " AND tenant = (SELECT id FROM name WHERE text = ?)"
-            self._tenant.append(tenant)
+        self._tenant = tenant
         length = step * FIVE_MINUTES
         #: The whole time in the longest spans that there are sums of: for what is not divided into steps.
         self._parts = list(split(first * length, behind * length))
 
-    def _select(self, what: str, table: str, groups: str, *, by_model: bool) -> list[tuple[Any, ...]]:
-        """The sums of each step."""
+    def _select(self, what: str, column: str) -> list[tuple[Any, ...]]:
+        """The sums of each step, `at`, by a column of `used` (`tenant`, `model`) if one is given."""
         part = (self._step, self._first, self._first + self._steps)
-        return self._select_part(what, table, groups, part, by_model=by_model)
+        return self._of_part(what, column, f"at, {column}" if column else "at", part)
 
-    def _select_part(
-        self, what: str, table: str, groups: str, part: tuple[int, int, int], *, by_model: bool = False
+    def _of_part(
+        self, what: str, column: str, groups: str, part: tuple[int, int, int], table: str = "used"
     ) -> list[tuple[Any, ...]]:
-        span, *bounds = part
+        span, first, behind = part
+        values = sums.one(-span if column == "model" else span, first, behind, self._tenant)
+        where = sums.OF_ONE
+        if column == "tenant" and self._tenant is None:
+            values, where = values[:3], sums.OF_EACH
         # Nothing in it is of others.
-        select = f"SELECT {what} FROM {table}{self._where} GROUP BY {groups}"  # noqa: S608
-        values = [-span if by_model else span, *bounds, *self._tenant]
+        select = f"SELECT {what} FROM {table} WHERE {where} GROUP BY {groups}"  # noqa: S608
         return self._questions.from_catalogue(select, values)
 
     def _names(self, numbers: set[int]) -> dict[int, str | None]:
@@ -130,8 +130,7 @@ class _Sums:
         """What all steps come to, by tenant or model."""
         found: dict[int, Used] = {}
         for part in self._parts:
-            what = f"{column}, {FIGURES}"
-            rows = self._select_part(what, "used", column, part, by_model=column == "model")
+            rows = self._of_part(f"{column}, {FIGURES}", column, column, part)
             for number, *figures in rows:
                 found.setdefault(number, Used()).add(Used(*figures))
         names = self._names(set(found))
@@ -140,7 +139,7 @@ class _Sums:
     def series(self, column: str, largest: dict[str | None, Used]) -> list[dict[str, Any]]:
         """A number for each step, of the largest tenants or models; those of the others are one series."""
         what = f"at, {column}, sum(exchanges), sum(denied) + sum(blocked), sum(redacted), sum(cost)"
-        rows = self._select(what, "used", f"at, {column}", by_model=column == "model")
+        rows = self._select(what, column)
         names = self._names({row[1] for row in rows})
         told = sorted(largest, key=lambda one: (_rank(largest[one]), one or ""), reverse=True)[:MOST_SERIES]
         found = {one: self._empty(one) for one in told}
@@ -164,8 +163,8 @@ class _Sums:
 
     def verdicts(self) -> list[dict[str, Any]]:
         """How many exchanges each step has of each verdict that occurs."""
-        sums = ", ".join(f"sum({name})" for name in VERDICTS[1:])
-        rows = self._select(f"at, sum(exchanges), {sums}", "used", "at", by_model=False)
+        counted = ", ".join(f"sum({name})" for name in VERDICTS[1:])
+        rows = self._select(f"at, sum(exchanges), {counted}", "")
         found = {name: [0] * self._steps for name in VERDICTS}
         for at, exchanges, *counts in rows:
             for name, figure in zip(VERDICTS, (exchanges - sum(counts), *counts), strict=True):
@@ -178,7 +177,7 @@ class _Sums:
         found: dict[int, list[int]] = {}
         for part in self._parts:
             what = "rule, sum(exchanges), sum(denied), sum(redacted)"
-            for rule, *figures in self._select_part(what, "ruled", "rule", part):
+            for rule, *figures in self._of_part(what, "", "rule", part, "ruled"):
                 of = found.setdefault(rule, [0, 0, 0])
                 of[:] = map(sum, zip(of, figures, strict=True))
         rows = sorted(

@@ -17,7 +17,7 @@ from pathlib import Path
 from proofgate.index.errors import IndexUnusableError
 
 #: Another number, another index: it is made anew and never guessed.
-SCHEMA = 8
+SCHEMA = 9
 CATALOGUE = "catalogue.sqlite"
 LOCK = "lock"
 #: A commit is on the disk before the catalogue, which is written last, says that it was made.
@@ -41,7 +41,7 @@ CREATE TABLE early(log INTEGER, seq INTEGER, by_log INTEGER, by_seq INTEGER, lat
   PRIMARY KEY(log, seq, by_log, by_seq)) WITHOUT ROWID;
 -- What exchanges of a time come to: `span` is its length in five minutes, and `at` its number from 1970 on. A
 -- tenant that nobody knows is 0, and so is the model, except in rows by model, whose `span` is
--- negative.
+-- negative. Rows of the tenant -1 are over all tenants and shards: a page of all reads these.
 CREATE TABLE name(id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE);
 CREATE TABLE used(span INTEGER, at INTEGER, tenant INTEGER, model INTEGER, shard INTEGER,
   exchanges INTEGER NOT NULL, refused INTEGER NOT NULL, denied INTEGER NOT NULL, blocked INTEGER NOT NULL,

@@ -26,6 +26,8 @@ HOUR, DAY = 12, 288
 SPANS = (DAY, HOUR, 1)
 #: The same by model, as the table has them: no lengths, but their negatives.
 SPANS_BY_MODEL = tuple(-span for span in SPANS)
+#: In rows over all tenants, the number of the tenant; the shard is 0.
+ALL = -1
 
 _ADD = """
 INSERT INTO used VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
@@ -153,6 +155,8 @@ class Sums:
             for span in SPANS:
                 summed[span, at // span, tenant, 0, shard].add(used)
                 summed[-span, at // span, tenant, model, shard].add(used)
+                summed[span, at // span, ALL, 0, 0].add(used)
+                summed[-span, at // span, ALL, model, 0].add(used)
         catalogue.executemany(_ADD, [(*key, *astuple(used)) for key, used in sorted(summed.items())])
         catalogue.executemany(_ADD_RULE, self._rule_rows())
         catalogue.executemany(_NUMBER, self._numbered)
@@ -160,10 +164,11 @@ class Sums:
     def _rule_rows(self) -> list[tuple[int, ...]]:
         summed: dict[tuple[int, ...], list[int]] = defaultdict(lambda: [0, 0, 0])
         for (at, tenant, rule), figures in self._ruled.items():
-            names = (0 if tenant is None else self._number_of(tenant), self._number_of(rule))
+            number, named = 0 if tenant is None else self._number_of(tenant), self._number_of(rule)
             for span in SPANS:
-                of = summed[span, at // span, *names]
-                of[:] = map(sum, zip(of, figures, strict=True))
+                for whose in (number, ALL):
+                    of = summed[span, at // span, whose, named]
+                    of[:] = map(sum, zip(of, figures, strict=True))
         return [(*key, *figures) for key, figures in sorted(summed.items())]
 
 
@@ -195,11 +200,27 @@ def split(begin: int, end: int, spans: Iterable[int] = SPANS) -> Iterator[tuple[
     yield from split(behind * length, end, rest)
 
 
+#: Where the rows of each tenant stand: of which length, from which time and before which.
+OF_EACH = f"span = ? AND at >= ? AND at < ? AND tenant > {ALL}"
+#: Where the rows of one tenant, or those over all, stand in `used` and `ruled`: the times are counted out, so
+#: that each is one search, no matter how many tenants there are. Its values are those of `one`.
+OF_ONE = f"""span = ? AND at IN (
+  WITH RECURSIVE step(at, behind) AS (
+    SELECT ?, ? UNION ALL SELECT at + 1, behind FROM step WHERE at + 1 < behind)
+  SELECT at FROM step WHERE at < behind)
+  AND tenant = CASE WHEN ? THEN {ALL} ELSE (SELECT id FROM name WHERE text = ?) END"""  # noqa: S608 - ours
+
+
+def one(span: int, first: int, behind: int, tenant: str | None) -> list[Any]:
+    """The values of `OF_ONE`: times of one length, as `split` has them, of a tenant or of all."""
+    return [span, first, behind, tenant is None, tenant]
+
+
 FIGURES = """sum(exchanges), sum(refused), sum(denied), sum(blocked), sum(would_block), sum(redacted),
   sum(flagged), sum(open), sum(prompt_tokens), sum(completion_tokens), sum(cost), sum(unpriced),
   max(newest)"""
 _FIGURES = f"""{FIGURES}
-FROM used WHERE span = ? AND at >= ? AND at < ?"""
+FROM used WHERE {OF_EACH}"""
 
 
 def read(
