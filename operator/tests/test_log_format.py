@@ -61,3 +61,11 @@ def test_a_failure_is_in_the_line_that_reports_it() -> None:
     line = JsonFormatter().format(record)
     assert "\n" not in line
     assert json.loads(line)["exception"].endswith("ValueError: why")
+
+
+def test_what_others_wrote_steers_no_terminal_that_shows_the_log() -> None:
+    record = logging.LogRecord("a", logging.ERROR, __file__, 1, "Größe \x9b2J\u202e\u2028", (), None)
+    line = JsonFormatter().format(record)
+    assert line.isprintable()
+    assert "Größe" in line
+    assert json.loads(line)["message"] == "Größe \x9b2J\u202e\u2028"

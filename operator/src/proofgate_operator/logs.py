@@ -30,7 +30,13 @@ class JsonFormatter(logging.Formatter):
         }
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
-        return json.dumps(line, ensure_ascii=False, default=str)
+        text = json.dumps(line, ensure_ascii=False, default=str)
+        # JSON itself has escapes for the first 32 control characters alone.
+        return text if text.isprintable() else "".join(map(_in_json, text))
+
+
+def _in_json(character: str) -> str:
+    return character if character.isprintable() else json.dumps(character)[1:-1]
 
 
 def use_json() -> None:
