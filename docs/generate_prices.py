@@ -32,17 +32,17 @@ LIMITS = ("maxInputTokens", "maxOutputTokens")
 
 HEAD = """# Default prices
 
-This page lists the prices that `defaultPrices: true` applies if [`prices`](worker-configuration.md#prices) has no match, for
-providers whose `baseURL` has the host of a section. Amounts are US dollars per million tokens, as of {day}.
-[prices.csv](../prices.csv) names the vendor's page for each price. The prices were read from the table of LiteLLM 1.110.2, which
-copies these pages.
+This page lists the prices that `defaultPrices: true` applies if [`prices`](worker-configuration.md#prices) has no
+match, for providers whose `baseURL` has the host of a section. Amounts are US dollars per million tokens, as of
+{day}. [prices.csv](../prices.csv) names the vendor's page for each price. The prices were read from the table of
+LiteLLM 1.110.2, which copies these pages.
 
 - A row with a tier is the price of that `service_tier`, or of Anthropic's `speed: fast` and `inference_geo: us`.
 - A row with a number applies to all tokens of a request whose prompt has more tokens than that.
 - An empty price is that of the row's input or output, and at least that of the standard tier.
 - If the prices of text and image tokens differ, the more expensive one is listed for both.
-- On Azure, the name of a model is that of its deployment, so a price applies only if both names are equal. It is the price of the
-  most expensive deployment type.
+- On Azure, the name of a model is that of its deployment, so a price applies only if both names are equal. It is the
+  price of the most expensive deployment type.
 - On Bedrock, prices of model ids without a geography are those of us-east-1.
 - DeepSeek's prices are those of peak hours.
 """
@@ -51,11 +51,11 @@ TOOLS_HEAD = """
 ## Tools that providers run
 
 Amounts are US dollars per call, by the kind of the tool without its date, or by Gemini's field
-([tool-prices.csv](../tool-prices.csv)). A tool that costs only tokens has the price 0. A tool without a fixed price per call is not
-listed: containers (`code_interpreter`, `code_execution`), images (`image_generation`), and searches of Gemini 3 and newer, which
-Google bills by queries without a limit per request. Set your own price for them ([`prices[].tools`](worker-configuration.md#prices)),
-or they are refused if a budget in money counts. The price of a search with gpt-4o-mini and gpt-4.1-mini includes the 8,000 tokens that
-OpenAI bills for each search.
+([tool-prices.csv](../tool-prices.csv)). A tool that costs only tokens has the price 0. A tool without a fixed price
+per call is not listed: containers (`code_interpreter`, `code_execution`), images (`image_generation`), and searches
+of Gemini 3 and newer, which Google bills by queries without a limit per request. Set your own price for them
+([`prices[].tools`](worker-configuration.md#prices)), or they are refused if a budget in money counts. The price of a
+search with gpt-4o-mini and gpt-4.1-mini includes the 8,000 tokens that OpenAI bills for each search.
 
 | host | model | tool | a call |
 |---|---|---|---|"""

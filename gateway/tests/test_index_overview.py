@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -228,7 +229,7 @@ def test_what_all_tenants_come_to_is_read_no_matter_how_many_they_are(tmp_path: 
         with Questions(tmp_path / name / "index") as questions:
             of = module._Sums(questions, 1, NOON // 300_000_000, NOON // 300_000_000 + 12, None)
             counted = Counter[str]()
-            questions._catalogue.set_progress_handler(lambda counted=counted: counted.update("s"), 1)
+            questions._catalogue.set_progress_handler(partial(counted.update, "s"), 1)
             models, verdicts = of.by("model"), of.verdicts()
             of.series("model", models)
             of.rules()

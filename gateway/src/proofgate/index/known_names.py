@@ -37,11 +37,11 @@ def known_names(questions: Questions, tenant: str | None = None) -> dict[str, li
     """
     found: dict[str, dict[str, None]] = {name: {} for name in ("tenants", "models", "rules", *_COLUMNS)}
     days = questions.days[:1] + questions.days[-1:]
-    whole = (days[0], days[-1] + 1) if days else (0, 0)
+    first, behind = (days[0], days[-1] + 1) if days else (0, 0)
     for kind, numbers, values in (
         ("tenants", *_tenants(tenant)),
-        ("models", f"SELECT model FROM used WHERE {sums.OF_ONE}", sums.one(-DAY, *whole, tenant)),  # noqa: S608
-        ("rules", f"SELECT rule FROM ruled WHERE {sums.OF_ONE}", sums.one(DAY, *whole, tenant)),  # noqa: S608
+        ("models", f"SELECT model FROM used WHERE {sums.OF_ONE}", sums.one(-DAY, first, behind, tenant)),  # noqa: S608
+        ("rules", f"SELECT rule FROM ruled WHERE {sums.OF_ONE}", sums.one(DAY, first, behind, tenant)),  # noqa: S608
     ):
         # Nothing in it is of others.
         select = f"SELECT text FROM name WHERE id IN ({numbers}) ORDER BY text LIMIT ?"  # noqa: S608

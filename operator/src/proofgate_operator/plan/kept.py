@@ -4,7 +4,6 @@ True: the last run did what the manifest says. False: something stays that was t
 somebody looks. Unknown: it has not run yet, or may not now. The gateway serves in any case.
 """
 
-
 from proofgate_operator.api.conditions import Condition, ConditionStatus, ConditionType
 from proofgate_operator.build import retention
 from proofgate_operator.build.naming import Manifest, names
