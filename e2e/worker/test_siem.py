@@ -15,10 +15,10 @@ from e2e.programs import PATIENCE, wait_until
 from e2e.worker.otlp_receiver import receiver
 
 
-def ended(ledger: Path) -> set[str]:
+def ended(ledger: Path, shard: str = "0") -> set[str]:
     """Request ids of exchanges that have an end."""
     ends = ("completion", "aborted", "rejection")
-    return {record["id"] for record in records(ledger, "0") if record["kind"] in ends}
+    return {record["id"] for record in records(ledger, shard) if record["kind"] in ends}
 
 
 def test_every_exchange_comes_at_least_once_over_kills_of_the_auditor_and_silence_of_the_collector(
