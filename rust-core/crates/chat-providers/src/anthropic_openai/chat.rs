@@ -351,7 +351,7 @@ pub(crate) enum Arguments<'a> {
 }
 
 impl Arguments<'_> {
-    /// Whether nothing was said of them yet.
+    /// Whether the provider sent nothing of them.
     pub(crate) fn are_blank(self) -> bool {
         match self {
             Arguments::None => true,
