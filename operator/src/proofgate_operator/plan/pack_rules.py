@@ -89,6 +89,7 @@ PACK_RULES: Mapping[str, frozenset[str]] = {
             "pii-tax-or-national-id",
             "pii-us-ein",
             "pii-us-ssn",
+            "pii-us-ssn-named",
         }
     ),
     "prompt-injection": frozenset(
