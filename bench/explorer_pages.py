@@ -38,7 +38,7 @@ DAY = 86_400_000_000
 FIVE_MINUTES = 300_000_000
 TIMES = 15
 A_BATCH = 20_000
-_TENANTS, _MODELS, _SHARDS = 40, 6, 4
+_TENANTS, _MODELS, _SHARDS, _KEY_NAMES = 40, 6, 4, 5
 _RULES = ("pii-card", "pii-email", "codename", "injection", "secrets")
 
 
@@ -58,7 +58,7 @@ class Batch:
         self._made: dict[int, list[tuple[Any, ...]]] = {}
         names = [f"tenant-{of:02}" for of in range(_TENANTS)] + [f"model-{of}" for of in range(_MODELS)]
         names += [*_RULES, "openai", "/v1/chat/completions", "complete", "policy_blocked", "rate_limited"]
-        self._names = names + [f"key-{of:02}" for of in range(_TENANTS)]
+        self._names = names + [f"key-{of:02}" for of in range(_TENANTS)] + [f"name-{of}" for of in range(_KEY_NAMES)]
         self._of = {name: at for at, name in enumerate(self._names)}
         self._sessions = [f"session-{number}-{of}" for of in range(max(count // 20, 1))]
         for day, found in self._days.items():
@@ -104,7 +104,7 @@ class Batch:
                     *(endpoint, verdict, None if rules is None else lists[rules], size, version),
                     *(log, end_seq, status, texts[outcome], *figures),
                     None if session is None else texts[session],
-                    *(None, None, None, None, None, None),
+                    *(None, None, None, None, None, None, texts[self._of[f"name-{tenant % _KEY_NAMES}"]]),
                 )
             )
         return rows
@@ -138,7 +138,8 @@ class Batch:
         hours: set[tuple[int, int, int, int]] = set()
         for row in self._made[day]:
             ts, tenant, key, model, providers, rules = row[0], row[3], row[5], row[6], row[7], row[9]
-            numbers = [(0, texts[key]), (3, texts[row[13]])]
+            name = texts[self._of[f"name-{tenant % _KEY_NAMES}"]]
+            numbers = [(0, texts[key]), (3, texts[row[13]]), (5, name)]
             numbers += [] if model is None else [(1, texts[model])]
             numbers += [] if providers is None else [(2, lists[providers])]
             numbers += [] if rules is None else [(4, lists[rules])]

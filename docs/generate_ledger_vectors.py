@@ -77,7 +77,8 @@ def denial() -> dict[str, object]:
     policy = {"score": 100, "scope": "user", "message": "messages[0]", "rules": ["codename"]}
     fields = {
         **{"v": 1, "kind": "rejection", "seq": 1, "ts": 1764086400000000, "id": "req_01"},
-        **{"tenant": "acme", "tenant_seq": 1, "key": "01234567", "status": 403, "code": "policy_blocked"},
+        **{"tenant": "acme", "tenant_seq": 1, "key": "01234567", "key_name": "ci"},
+        **{"status": 403, "code": "policy_blocked"},
         **{"model": "small", "endpoint": "/v1/chat/completions", "bytes": len(BODY)},
         "request": base64.b64encode(hmac.digest(SALT, body, "sha256")).decode(),
         "salt": hashlib.sha256(b"proofgate/v1/salt-id\x00" + SALT).hexdigest()[:16],

@@ -51,6 +51,29 @@ def test_a_key_is_rotated_in_its_file_while_the_worker_runs(folder: Path) -> Non
     assert len(incarnations) == 1
 
 
+def test_records_have_the_name_of_the_key_and_a_name_is_changed_while_the_worker_runs(folder: Path) -> None:
+    digest = _core.hash_api_key(KEYS["acme"])
+    hashes = folder / "globex-keys"
+    hashes.write_text(f"{_core.hash_api_key(KEYS['globex'])} # name=batch\n")
+    acme = {"name": "acme", "keys": [{"hash": digest, "name": "ci"}], "endpoints": ["ChatCompletions"]}
+    settings = {"tenants": [acme, {"name": "globex", "keyHashesFile": str(hashes)}]}
+    with local_gateway(folder, settings=settings) as gateway:
+        for key in KEYS.values():
+            assert status_of(ask(gateway, key)) == 200
+        listed = request(gateway, "GET", "/v1/models", {"Authorization": f"Bearer {KEYS['acme']}"})
+        assert (status_of(listed), status_of(ask(gateway, "sk-unknown"))) == (403, 401)
+        hashes.write_text(f"{_core.hash_api_key(KEYS['globex'])} # name=nightly\n")
+
+        def names() -> list[tuple[str, str | None]]:
+            ask(gateway, KEYS["globex"])
+            records = (record for record in gateway.records() if record["kind"] in ("admission", "rejection"))
+            return [(record["kind"], record.get("key_name")) for record in records]
+
+        wait_until(lambda: ("admission", "nightly") in names(), PATIENCE, "the new name is recorded")
+        found = names()
+    assert found[:4] == [("admission", "ci"), ("admission", "batch"), ("rejection", "ci"), ("rejection", None)]
+
+
 def test_a_tenant_sees_and_uses_only_its_models(folder: Path) -> None:
     models = [{"name": MODEL, "provider": "mock"}, {"name": "org/large:1", "provider": "mock"}]
     tenants = [tenant("acme"), tenant("globex", models=[MODEL])]

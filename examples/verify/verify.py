@@ -20,6 +20,7 @@ from pathlib import Path
 
 P, L = 2**255 - 19, 2**252 + 27742317777372353535851937790883648493  # the field and the group's order (RFC 8032, 5.1)
 SUCCESSION, DIGITS = "proofgate.dev/key-succession@v1", "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+WHO = ("tenant", "key", "key_name", "session", "end_user", "end_user_name", "client_address")
 D, ROOT = -121665 * pow(121666, -1, P) % P, pow(2, (P - 1) // 4, P)
 
 
@@ -163,6 +164,9 @@ def check(record: bytes, proof: str, options: argparse.Namespace) -> str:
     told = json.loads(record)
     require(told["seq"] == index, "the record names another index in the log")
     proved = f"verified: record {index} of {size} in {origin} is this {told['kind']} of {told.get('id')}"
+    if told["kind"] in ("admission", "rejection"):
+        asked = {name: told.get(name, (told.get("attribution") or {}).get(name)) for name in WHO}
+        proved += f"\nrecorded: {json.dumps({name: value for name, value in asked.items() if value})}"
     fields = {"admission": "request", "rejection": "request", "completion": "response"}
     field = fields.get(told["kind"], "body")
     file = options.body or getattr(options, field)
@@ -200,7 +204,7 @@ def check_export(path: Path, options: argparse.Namespace) -> list[str]:  # docs/
     heads = {head[0]: head for head in (head_of(log["checkpoint"], line) for log in manifest["logs"])}
     entries = [json.loads(text) for text in files["exchanges.jsonl"].splitlines()]
     numbers: dict[tuple[str, str], set[int]] = defaultdict(set)
-    begins, open_ones = set(), 0
+    asked, begins, open_ones = [], set(), 0
     for entry in entries:
         told = [json.loads(record["record"]) for record in entry["records"]]
         for one, record in zip(told, entry["records"], strict=True):
@@ -214,6 +218,9 @@ def check_export(path: Path, options: argparse.Namespace) -> list[str]:  # docs/
         require(first in ("admission", "rejection"), f"{entry['id']} lacks the record that began it")
         require(places[0] not in begins, f"{entry['id']} appears twice")
         begins.add(places[0])
+        if not entry.get("neighbour"):
+            key = told[0].get("key", told[0].get("counted"))
+            asked.append([entry["id"], told[0]["tenant"] or "", key or "", told[0].get("key_name", "")])
         ends = [one for one in told if one["kind"] in ("completion", "aborted", "rejection")]
         attempts = 1 + sum(one["kind"] == "attempt" for one in told)
         whole = ends and (ends[0]["kind"] != "completion" or ends[0].get("attempts", 1) == attempts)
@@ -222,15 +229,16 @@ def check_export(path: Path, options: argparse.Namespace) -> list[str]:  # docs/
             of = numbers[told[0]["tenant"], entry["records"][0]["origin"]]
             require(told[0]["tenant_seq"] not in of, f"{entry['id']} appears twice")
             of.add(told[0]["tenant_seq"])
-    asked = [entry["id"] for entry in entries if not entry.get("neighbour")]
     records = sum(len(entry["records"]) for entry in entries)
     claimed = (manifest["exchanges"], manifest["records"])
     require(claimed == (len(asked), records), f"the manifest claims {claimed[0]} exchanges with {claimed[1]} records")
     rows = csv.DictReader(io.StringIO(files["exchanges.csv"].decode(), newline=""))
-    require([row["id"] for row in rows] == asked, "exchanges.csv lists other exchanges")
+    listed = [[row["id"], row["tenant"], row["key"], row.get("key_name")] for row in rows]
+    named = manifest["v"] > 4  # before, there was no such column
+    require(listed == [[*one[:3], one[3] if named else None] for one in asked], "exchanges.csv lists other exchanges")
     name = options.key.split("+")[0]
     proved += [f"verified: {len(asked)} exchanges with {records} records are in the logs of {name}"]
-    proved += ["verified: exchanges.csv lists these exchanges; its other columns were not compared"]
+    proved += ["verified: exchanges.csv lists these exchanges with their keys; its other columns were not compared"]
     if "tenant" in manifest["filter"] and manifest["filter"].keys() <= {"tenant", "since", "until"}:
         for (tenant, origin), of in sorted(numbers.items()):
             missing = sorted(set(range(min(of), max(of))) - of)

@@ -83,7 +83,7 @@ def test_what_an_auditor_does_not_tell_waits_for_the_next_run(place: Place, audi
     assert report["staying"]["not_anchored"] == 1
     assert (
         report["message"]
-        == "signed statements signed statements about 1 log wait until the auditor's log contains them"
+        == "signed statements about 1 log wait until the auditor's log contains them"
     )
     assert report["erasedNow"] == 3, "the other statement is there"
     auditor.tell(removed())

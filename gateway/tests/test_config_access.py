@@ -95,6 +95,53 @@ def test_one_key_given_twice_has_one_expiry(config_directory: ConfigDirectory) -
     assert config_directory.codes() == ["config_two_expiries"]
 
 
+def test_a_key_may_have_a_name(config_directory: ConfigDirectory) -> None:
+    keys = f"keys: [{{hash: {ACME_HASH}, name: ci}}, {{hash: {ACME_HASH[::-1]}}}]"
+    config_directory.replace(f"keyHashes: [{ACME_HASH}]", keys)
+    assert set(acme_keys(config_directory)) == {
+        KeyDigest(ACME_HASH, None, "ci"),
+        KeyDigest(ACME_HASH[::-1], None),
+    }
+    named, nameless = sorted(config_directory.core()["tenants"][0]["keys"], key=len, reverse=True)
+    assert named == {"hash": ACME_HASH, "expires_at": None, "name": "ci"}
+    # The digest of a configuration without names is what it was.
+    assert nameless.keys() == {"hash", "expires_at"}
+
+
+@pytest.mark.parametrize("name", ["''", "two words", f"'{'a' * 64}'", "-a", "a/b", "é"])
+def test_a_name_of_a_key_is_short_and_plain(config_directory: ConfigDirectory, name: str) -> None:
+    keys = f"keys: [{{hash: {ACME_HASH}, name: {name}}}]"
+    config_directory.replace(f"keyHashes: [{ACME_HASH}]", keys)
+    (problem,) = config_directory.problems().problems
+    assert problem.path == ("tenants", 0, "keys", 0, "name")
+
+
+@pytest.mark.parametrize(
+    ("rest", "name"),
+    [
+        ("# name=ci", "ci"),
+        ("expires=2026-12-31T00:00:00Z #name=ci since May", "ci"),
+        ("# of the build, name=ci", None),
+        ("# name=", None),
+        (f"# name={'a' * 64}", None),
+        ("# Name=ci", None),
+    ],
+)
+def test_a_comment_that_begins_with_a_name_names_the_key_and_any_other_is_a_comment(
+    config_directory: ConfigDirectory, rest: str, name: str | None
+) -> None:
+    config_directory.write("globex-keys", f"{GLOBEX_HASH} {rest}\n")
+    (key,) = load(config_directory.file).tenant_keys["globex"]
+    assert (key.hash, key.name) == (GLOBEX_HASH, name)
+
+
+def test_one_key_given_twice_has_one_name(config_directory: ConfigDirectory) -> None:
+    config_directory.write("globex-keys", f"{GLOBEX_HASH}\n{GLOBEX_HASH} # name=ci\n{GLOBEX_HASH}\n")
+    assert load(config_directory.file).tenant_keys["globex"] == (KeyDigest(GLOBEX_HASH, None, "ci"),)
+    config_directory.write("globex-keys", f"{GLOBEX_HASH} # name=ci\n{GLOBEX_HASH} # name=cd\n")
+    assert config_directory.codes() == ["config_two_names"]
+
+
 def test_quotas_and_endpoints_reach_the_core(config_directory: ConfigDirectory) -> None:
     config_directory.replace(
         "  - name: acme",

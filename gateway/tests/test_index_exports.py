@@ -3,7 +3,9 @@ hide."""
 
 from __future__ import annotations
 
+import csv
 import hashlib
+import io
 import json
 import sqlite3
 import subprocess
@@ -29,6 +31,8 @@ Capture = pytest.CaptureFixture[str]
 EXPORTS = Key("proofgate.dev/ns/exports")
 SIGNER = EXPORTS.verifying
 VERIFY = Path(__file__).parents[2] / "examples" / "verify" / "verify.py"
+#: Columns that versions before 5 do not have.
+NAMES = ("key_name", "end_user_name", "client_address")
 
 
 @pytest.fixture
@@ -235,6 +239,15 @@ def rewrite(folder: Path, change: Callable[[Lines], object]) -> None:
     (folder / "manifest.json").write_text(json.dumps(manifest))
 
 
+def without_names(folder: Path) -> None:
+    """Leaves the columns out of the table that versions before 5 do not have."""
+    path = folder / "exchanges.csv"
+    rows = list(csv.reader(io.StringIO(path.read_bytes().decode(), newline="")))
+    kept = [at for at, name in enumerate(rows[0]) if name not in NAMES]
+    path.write_bytes("".join(",".join(row[at] for at in kept) + "\r\n" for row in rows).encode())
+    rewrite(folder, lambda _: None)
+
+
 @pytest.mark.parametrize(
     "change",
     [changed, elsewhere, unsigned, twice, repeated_record, mixed, renamed, foreign, hidden, empty, formless],
@@ -384,14 +397,17 @@ def test_an_export_of_version_1_has_fewer_columns_and_verifies(made: Path, capsy
     assert export(made) == 0
     table = made / "out" / "exchanges.csv"
     lines = table.read_bytes().decode().split("\r\n")
-    former = [line.rsplit(",", 5)[0] for line in lines]
-    assert lines[0].removeprefix(former[0]) == ",session,end_user,agent,parent_agent,trace_id"
+    former = [",".join((cells := line.split(","))[:4] + cells[5:-7]) for line in lines]
+    assert lines[0].split(",")[4] == "key_name"
+    assert lines[0].split(",")[-7:] == [
+        *("session", "end_user", "end_user_name", "agent", "parent_agent", "trace_id", "client_address")
+    ]
     # It calls what a rule denied refused.
     content = "\r\n".join(former).encode().replace(b",denied,,", b",refused,,")
     table.write_bytes(content)
     path = made / "out" / "manifest.json"
     manifest = json.loads(path.read_bytes())
-    assert manifest["v"] == 4
+    assert manifest["v"] == 5
     manifest["files"]["exchanges.csv"] |= {
         "bytes": len(content),
         "sha256": hashlib.sha256(content).hexdigest(),
@@ -403,7 +419,7 @@ def test_an_export_of_version_1_has_fewer_columns_and_verifies(made: Path, capsy
     path.write_text(json.dumps(manifest | {"v": 1}))
     code, told = check(made, capsys)
     assert (code, "this export does not count them" in told) == (0, True)
-    path.write_text(json.dumps(manifest | {"v": 5}))
+    path.write_text(json.dumps(manifest | {"v": 6}))
     assert "cannot read the export" in check(made, capsys)[1]
 
 
@@ -418,6 +434,7 @@ def test_an_export_of_version_2_verifies_with_its_formulas(tmp_path: Path, capsy
     table.write_bytes(table.read_bytes().replace(b";'=1+2", b";=1+2"))
     rewrite(tmp_path / "out", lambda _: None)
     assert check(tmp_path, capsys)[0] == 40
+    without_names(tmp_path / "out")
     manifest = json.loads(path.read_bytes())
     for name in ("counts", "left_out"):
         del manifest[name]
@@ -440,10 +457,37 @@ def test_an_export_of_version_3_calls_what_a_rule_denied_refused_and_verifies(
     table.write_bytes(table.read_bytes().replace(b",denied,,", b",refused,,"))
     rewrite(tmp_path / "out", lambda _: None)
     assert check(tmp_path, capsys)[0] == 40
+    without_names(tmp_path / "out")
     manifest = json.loads(path.read_bytes())
     assert (manifest["counts"].pop("verdict denied"), manifest["counts"]["verdict refused"]) == (1, 1)
     manifest["counts"]["verdict refused"] = 2
     path.write_text(json.dumps(manifest | {"v": 3}))
+    assert check(tmp_path, capsys)[0] == 0
+
+
+def test_an_export_says_who_asked_and_one_of_version_4_has_no_names(tmp_path: Path, capsys: Capture) -> None:
+    log = Log(tmp_path / "ledger")
+    said = {"end_user": "1d" * 16, "end_user_name": "alice", "session": "s-1"}
+    log.exchange(1, NOON, key_name="ci", attribution=said, client_address="192.0.2.7")
+    log.refuse(2, NOON + 1, key_name="batch")
+    log.sign()
+    bring_up(tmp_path / "index", tmp_path / "ledger", 100)
+    assert export(tmp_path) == 0
+    assert check(tmp_path, capsys)[0] == 0
+    table, path = tmp_path / "out" / "exchanges.csv", tmp_path / "out" / "manifest.json"
+    rows = list(csv.DictReader(io.StringIO(table.read_bytes().decode(), newline="")))
+    assert [[row[name] for name in (*NAMES, "session")] for row in rows] == [
+        ["ci", "alice", "192.0.2.7", "s-1"],
+        ["batch", "", "", ""],
+    ]
+    content = table.read_bytes()
+    table.write_bytes(content.replace(b",ci,", b",cd,"))
+    rewrite(tmp_path / "out", lambda _: None)
+    assert check(tmp_path, capsys)[0] == 40
+    table.write_bytes(content)
+    without_names(tmp_path / "out")
+    assert check(tmp_path, capsys)[0] == 40
+    path.write_text(json.dumps(json.loads(path.read_bytes()) | {"v": 4}))
     assert check(tmp_path, capsys)[0] == 0
 
 
@@ -475,8 +519,8 @@ def test_what_the_manifest_claims_and_is_not_there_is_missing(
     rewrite(made / "out", change)
     if change is without_an_end:
         row = before[3].split(b",")
-        row[9:14] = [b"open", b"", b"", b"", b""]
-        row[15:17] = [b"", b""]
+        row[10:15] = [b"open", b"", b"", b"", b""]
+        row[16:18] = [b"", b""]
         before[3] = b",".join(row)
         (made / "out" / "exchanges.csv").write_bytes(b"\r\n".join(before))
         rewrite(made / "out", lambda _: None)

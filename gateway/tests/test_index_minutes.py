@@ -19,6 +19,8 @@ ASKED: list[dict[str, Any]] = [
     {"model": "rare"},
     {"provider": "anthropic"},
     {"key": "89abcdef"},
+    {"key_name": "ci"},
+    {"tenant": "globex", "key_name": "ci", "model": "rare"},
     {"outcome": "aborted"},
     {"outcome": "open"},
     {"rule": "pii"},
@@ -60,6 +62,7 @@ def test_whatever_is_asked_the_answer_is_that_of_looking_at_every_row(tmp_path: 
             tenant=chance.choice(("acme", "globex")),
             model=chance.choice(("gpt", "gpt", "gpt", "rare")),
             key=chance.choice(("01234567", "89abcdef")),
+            **chance.choice(({}, {}, {"key_name": "ci"})),
             **({"policy": note} if chance.random() < 0.2 else {}),
         )
         begun.append((number, admission, ts))

@@ -158,6 +158,7 @@ def test_names_to_choose_from_are_those_of_the_index_and_of_one_tenant_its_own(t
         1,
         NOON,
         key="0000aaaa",
+        key_name="ci",
         attribution=said,
         policy={"rules": ["pii"], "redacted": False, "would_block": False},
     )
@@ -178,6 +179,7 @@ def test_names_to_choose_from_are_those_of_the_index_and_of_one_tenant_its_own(t
             "models": ["gpt", "own"],
             "rules": ["pii"],
             "keys": ["0000aaaa", "0000bbbb"],
+            "key_names": ["ci"],
             "providers": ["azure", "openai"],
             "outcomes": ["complete"],
             "agents": ["reviewer"],
@@ -186,6 +188,7 @@ def test_names_to_choose_from_are_those_of_the_index_and_of_one_tenant_its_own(t
         own = known_names(questions, "acme")
     assert (own["tenants"], own["models"], own["keys"]) == (["acme"], ["gpt"], ["0000aaaa"])
     assert (own["providers"], own["sessions"]) == (["openai"], ["s-1"])
+    assert own["key_names"] == ["ci"]
 
 
 @pytest.mark.parametrize("tenant", [None, "acme"])

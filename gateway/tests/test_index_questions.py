@@ -9,6 +9,8 @@ import pytest
 from index_ledger import DAY, NOON, SECOND, Log, bring_up, own_id, rows
 
 from proofgate.cli import main
+from proofgate.index import schema
+from proofgate.index.conditions import conditions_of
 from proofgate.index.errors import IndexUnusableError
 from proofgate.index.filter import Filter
 from proofgate.index.query import Questions
@@ -31,14 +33,15 @@ def log(tmp_path: Path) -> Log:
     """Nine exchanges on two days."""
     log = Log(tmp_path / "ledger")
     log.exchange(1, NOON)
-    log.exchange(2, NOON + 10, tenant="globex", key="89abcdef")
+    log.exchange(2, NOON + 10, tenant="globex", key="89abcdef", key_name="ci")
     log.exchange(3, NOON + 20, model="claude", provider="anthropic", end={"cost_nanodollars": 2_000_000_000})
     log.exchange(4, NOON + 30, policy=HIT | {"redacted": True})
     log.exchange(5, NOON + 40, policy=HIT, end={"outcome": "policy_blocked", "status": 403})
-    log.refuse(6, NOON + 50)
+    log.refuse(6, NOON + 50, key_name="ci")
     log.refuse(7, NOON + 60, tenant=None, code="unauthorized", status=401)
     log.exchange(8, NOON + DAY, policy=HIT | {"would_block": True})
-    log.admit(9, NOON + DAY + 10, attribution=ATTRIBUTION, client_address="2001:db8::7")
+    person = {"attribution": ATTRIBUTION, "client_address": "2001:db8::7"}
+    log.admit(9, NOON + DAY + 10, key_name="batch", **person)
     log.sign()
     return log
 
@@ -76,6 +79,9 @@ def index(log: Log, tmp_path: Path) -> Path:
         ({"outcome": "open"}, [9]),
         ({"outcome": "unauthorized"}, [7]),
         ({"key": "89abcdef"}, [2]),
+        ({"key_name": "ci"}, [2, 6]),
+        ({"key_name": "ci", "tenant": "acme"}, [6]),
+        ({"key_name": "gpt"}, []),
         ({"id": own_id(4, NOON + 30)}, [4]),
         ({"id": own_id(4, NOON + 3_000_000)}, []),
         ({"id": "something else"}, []),
@@ -88,6 +94,12 @@ def index(log: Log, tmp_path: Path) -> Path:
         ({"session": "gpt"}, []),
         ({"end_user": "1d" * 16}, [9]),
         ({"end_user": "7a" * 16}, []),
+        ({"end_user_name": "alice@example.com"}, [9]),
+        ({"end_user_name": "alice@example.com", "tenant": "globex"}, []),
+        ({"end_user_name": "lead@team"}, []),
+        ({"client_address": "2001:db8::7"}, [9]),
+        ({"client_address": "2001:0DB8:0::7", "tenant": "acme"}, [9]),
+        ({"client_address": "192.0.2.7"}, []),
         ({"agent": "reviewer@team"}, [9]),
         ({"agent": "lead@team"}, []),
         ({"trace_id": "7a" * 16}, [9]),
@@ -167,6 +179,8 @@ def test_a_cursor_of_another_question_or_of_none_is_refused(index: Path, tmp_pat
         {"min_cost": "9" * 400},
         {"tenant": ""},
         {"end_user": "alice@example.com"},
+        {"client_address": "2001:db8::/32"},
+        {"client_address": "localhost"},
         {"trace_id": "7A" * 16},
         {"model": "m" * 513},
     ],
@@ -175,6 +189,47 @@ def test_a_filter_that_is_none_is_refused(asked: dict[str, str]) -> None:
     with pytest.raises(IndexUnusableError) as caught:
         Filter.parse(asked)
     assert caught.value.code == "bad_filter"
+
+
+def test_a_name_that_a_record_has_cut_is_found_by_all_of_it() -> None:
+    name = f"{'a' * 127}é and more"
+    assert Filter.parse({"end_user_name": name}).end_user_name == "a" * 127
+
+
+def test_an_address_of_version_4_within_6_is_looked_for_as_records_have_it() -> None:
+    assert Filter.parse({"client_address": "::FFFF:c000:207"}).client_address == "::ffff:192.0.2.7"
+
+
+@pytest.mark.parametrize(
+    ("asked", "found_by"),
+    [
+        ({"end_user_name": "alice@example.com"}, "by_end_user_name (end_user_name=? AND ts>? AND ts<?)"),
+        ({"client_address": "2001:db8::7"}, "by_client_address (client_address=? AND ts>? AND ts<?)"),
+        (
+            {"client_address": "2001:db8::7", "tenant": "acme"},
+            "by_client_address (client_address=? AND ts>? AND ts<?)",
+        ),
+        # The search is within the minutes that have it, which are few if it is rare.
+        ({"key_name": "batch"}, "PRIMARY KEY (ts>? AND ts<?)"),
+    ],
+)
+def test_a_person_and_an_address_are_searched_for_in_an_index_of_those_that_are_recorded(
+    index: Path, asked: dict[str, str], found_by: str
+) -> None:
+    day = schema.connect(schema.day_path(index, schema.day_of(NOON + DAY)))
+    conditions = conditions_of(day, Filter.parse(asked))
+    assert conditions is not None
+    where = " AND ".join(["version <= ?", *(condition for condition, _ in conditions), "ts >= ?", "ts < ?"])
+    values = [0, *(value for _, value in conditions), 0, 0]
+    select = f"SELECT ts FROM exchange WHERE {where} ORDER BY ts, log, seq LIMIT 9"  # noqa: S608 - ours
+    plan = [row[3] for row in day.execute(f"EXPLAIN QUERY PLAN {select}", values)]
+    kept = [row[0] for row in day.execute("SELECT sql FROM sqlite_master WHERE name LIKE 'by_%'")]
+    day.close()
+    assert any(found_by in step for step in plan), plan
+    assert not [step for step in plan if "TEMP B-TREE" in step], plan
+    for name in asked.keys() & {"end_user_name", "client_address"}:
+        # Nothing is written to it while they are not recorded.
+        assert any(f"WHERE {name} IS NOT NULL" in index for index in kept)
 
 
 def test_the_command_shows_a_table_and_a_cursor(index: Path, capsys: Capture) -> None:

@@ -74,6 +74,7 @@ def events(draw: st.DrawFn) -> Event:
         **{name: draw(_optional_texts) for name in ("key", "session", "end_user", "agent", "trace_id")},
         "parent_agent": draw(_optional_texts),
         "end_user_name": draw(_optional_texts),
+        "key_name": draw(_optional_texts),
         "client_address": draw(st.none() | st.ip_addresses().map(str)),
     }
     for name in ("tenant_seq", "prompt_tokens", "completion_tokens", "cost_nanodollars"):
@@ -151,6 +152,14 @@ def test_an_event_names_a_person_and_an_address_if_the_record_does(address: str)
     assert (extension["suser"], before["suser"]) == ("alice@example.com", EVENT.facts["end_user"])
     new = {"c6a2Label": "Source IPv6 Address", "c6a2": address} if ":" in address else {"src": address}
     assert {key: extension[key] for key in extension.keys() - before.keys()} == new
+
+
+def test_an_event_has_the_name_of_the_key_if_the_record_does() -> None:
+    event = replace(EVENT, facts=EVENT.facts | {"key_name": "ci"})
+    told = ocsf.of(event)
+    assert problems(told) == []
+    assert told["unmapped"]["key_name"] == "ci"
+    assert read_cef(cef.text(event))[1]["sourceServiceName"] == "ci"
 
 
 def test_an_event_says_what_the_record_does() -> None:

@@ -157,13 +157,26 @@ def test_a_key_that_two_tenants_claim_stays_with_the_one_that_has_it(
         assert ACME_KEY not in told.message and shared not in told.message
 
 
-def test_the_keys_of_as_many_tenants_as_there_may_be_fit_into_a_secret() -> None:
+def test_workers_get_the_name_of_each_key_in_the_comment_of_its_line() -> None:
+    listed = [
+        {"name": "ci", "sha256": "a" * 64, "notAfter": SOON},
+        {"name": "cd", "sha256": "b" * 64},
+    ]
+    subject = gateway(tenants=[{**SPEC["tenants"][0], "apiKeys": listed}])
+    found = read_tenant_keys(subject, {}, {})
+    made = tenants_secret(subject, found.keys, {}, Shares(0), "key")
+    lines = base64.b64decode(made["data"]["acme.keys"]).decode().splitlines()
+    assert lines == [f"{'a' * 64} expires={SOON} # name=ci", f"{'b' * 64} # name=cd"]
+
+
+@pytest.mark.parametrize("name", ["key-{}", "{:063}"])
+def test_the_keys_of_as_many_tenants_as_there_may_be_fit_into_a_secret(name: str) -> None:
     named = [
         {
             "name": f"{number:063}",
             "apiKeys": [
                 {
-                    "name": f"key-{key}",
+                    "name": name.format(key),
                     # What is from a Secret takes more: its source is written as well.
                     "secretRef": {"name": "keys", "key": f"{number}-{key}"},
                     "notAfter": "2030-01-01T12:00:00.000000000+02:00",
@@ -184,6 +197,12 @@ def test_the_keys_of_as_many_tenants_as_there_may_be_fit_into_a_secret() -> None
     maps = haproxy_maps(subject, found.keys, 64, Shares(0), "key")
     made = tenants_secret(subject, found.keys, maps, Shares(0), "key")
     assert sum(len(base64.b64decode(entry)) for entry in made["data"].values()) < 1 << 20
+    # The names are left out, and no key is.
+    files = [
+        base64.b64decode(entry).decode() for file, entry in made["data"].items() if file.endswith(".keys")
+    ]
+    assert sum(file.count("\n") for file in files) == 128 * MAX_KEYS_OF_A_TENANT
+    assert not any("name=" in file for file in files)
 
 
 def test_what_is_wrong_with_an_entry_costs_that_entry_alone() -> None:

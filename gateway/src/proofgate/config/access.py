@@ -17,6 +17,8 @@ class Key(Section):
     """SHA-256 of the key: 64 lower-case hexadecimal digits, as `proofgate keys hash` prints them."""
     expires_at: Instant | None = None
     """Time at which the key expires, RFC 3339. Absent: it never expires."""
+    name: Name | None = None
+    """Name of the key, which the records of its requests contain: letters, digits and `. _ -`, at most 63."""
 
 
 class Plan(Terms):
@@ -49,7 +51,8 @@ class Tenant(Terms):
     key_hashes: Listed[str] = ()
     """SHA-256 of keys that never expire."""
     key_hashes_file: FilePath | None = None
-    """File with one hash per line, `<hash>` or `<hash> expires=<RFC 3339>`; `#` starts a comment."""
+    """File with one hash per line, `<hash>` or `<hash> expires=<RFC 3339>`; `#` starts a comment. If that
+    begins with `name=<name>`, it names the key."""
     keys: Listed[Key] = ()
     """Keys that may expire."""
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pydantic import SecretStr
 
     from proofgate.config.checked import CheckedConfig
+    from proofgate.config.key_digests import KeyDigest
     from proofgate.config.settings import Provider, Settings
     from proofgate.config.telemetry import Telemetry
 
@@ -291,13 +292,17 @@ def _tenants(config: CheckedConfig) -> list[Json]:
     return [
         {
             "name": tenant.name,
-            "keys": [
-                {"hash": key.hash, "expires_at": key.expires_at} for key in config.tenant_keys[tenant.name]
-            ],
+            "keys": [_key(key) for key in config.tenant_keys[tenant.name]],
             **_terms(plans.get(tenant.plan or "", tenant), config.settings.ledger.payloads),
         }
         for tenant in config.settings.tenants
     ]
+
+
+def _key(key: KeyDigest) -> Json:
+    # A key without a name has the form from before there were names, so that digests of configurations stay.
+    named = {} if key.name is None else {"name": key.name}
+    return {"hash": key.hash, "expires_at": key.expires_at, **named}
 
 
 def prices_of(settings: Settings) -> list[Json]:

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+from proofgate_schema.fields import Name
+from pydantic import TypeAdapter, ValidationError
 
 from proofgate.config.access import Tenant
 from proofgate.config.document import FieldPath
@@ -15,15 +19,20 @@ from proofgate.config.settings import Settings
 from proofgate.well_known_keys import WELL_KNOWN, is_well_known
 
 _HASH = re.compile(r"[0-9a-f]{64}")
+_NAME = TypeAdapter[str](Name)
+#: What precedes the name of a key in the comment of its line.
+_NAMED = "name="
 _NOT_A_HASH = "not the SHA-256 of an API key in lower-case hexadecimal"
 
 
 @dataclass(frozen=True, order=True)
 class KeyDigest:
-    """An API key as a worker knows it. `expires_at` is in seconds since 1970; None is never."""
+    """An API key as a worker knows it. `expires_at` is in seconds since 1970; None is never. `name` is for
+    records; None for a key without one."""
 
     hash: str
     expires_at: int | None
+    name: str | None = None
 
 
 def tenant_keys(
@@ -39,9 +48,16 @@ def tenant_keys(
             if owner != tenant.name:
                 message = f"an API key of {tenant.name} also belongs to {owner}: a key has one tenant"
                 findings.report("config_shared_key", path, message)
-            elif own.setdefault(key.hash, key) != key:
+                continue
+            first = own.setdefault(key.hash, key)
+            if first.expires_at != key.expires_at:
                 message = f"a key of {tenant.name} is given twice with different expiry dates: remove one"
                 findings.report("config_two_expiries", path, message)
+            elif None not in (first.name, key.name) and first.name != key.name:
+                message = f"a key of {tenant.name} is given twice with different names: remove one"
+                findings.report("config_two_names", path, message)
+            elif first.name is None:
+                own[key.hash] = key
         keys[tenant.name] = tuple(sorted(own.values(), key=lambda key: key.hash))
         if not (tenant.key_hashes or tenant.keys or tenant.key_hashes_file is not None or settings.jwt):
             message = "the tenant has no API key: set keys, keyHashes or keyHashesFile (or jwt, at the top)"
@@ -52,16 +68,16 @@ def tenant_keys(
 def _keys_of(
     where: FieldPath, tenant: Tenant, files: NamedFiles, findings: Findings
 ) -> Iterator[tuple[FieldPath, KeyDigest]]:
-    given: list[tuple[FieldPath, str, int | None]] = []
+    given: list[tuple[FieldPath, str, int | None, str | None]] = []
     for place, text in enumerate(tenant.key_hashes):
-        given.append(((*where, "keyHashes", place), text, None))
+        given.append(((*where, "keyHashes", place), text, None, None))
     for place, key in enumerate(tenant.keys):
-        given.append(((*where, "keys", place, "hash"), key.hash, key.expires_at))
-    for path, text, expires_at in given:
+        given.append(((*where, "keys", place, "hash"), key.hash, key.expires_at, key.name))
+    for path, text, expires_at, name in given:
         if is_well_known(text):
             findings.report("config_well_known_key", path, WELL_KNOWN)
         elif _HASH.fullmatch(text):
-            yield path, KeyDigest(text, expires_at)
+            yield path, KeyDigest(text, expires_at, name)
         else:
             findings.report("config_bad_hash", path, f"{_NOT_A_HASH}: create it with `proofgate keys hash`")
     if tenant.key_hashes_file is not None:
@@ -70,13 +86,24 @@ def _keys_of(
         text = files.text(path, tenant.key_hashes_file)
         findings.tolerate_since(known, f"tenant {tenant.name} accepts no key from it")
         for number, line in enumerate(text.splitlines(), start=1):
-            entry = line.partition("#")[0].split()
+            content, _, comment = line.partition("#")
+            entry = content.split()
             try:
                 if entry:
-                    yield path, _read_line(entry)
+                    yield path, replace(_read_line(entry), name=_name_in(comment))
             except ValueError as error:
                 message = f"line {number} of {tenant.key_hashes_file} is {error}"
                 findings.report("config_bad_hash", path, message)
+
+
+def _name_in(comment: str) -> str | None:
+    """The key's name, where a comment begins with one: workers without names read the file, too."""
+    first = next(iter(comment.split()), "")
+    if not first.startswith(_NAMED):
+        return None
+    with suppress(ValidationError):
+        return _NAME.validate_python(first.removeprefix(_NAMED))
+    return None
 
 
 def _read_line(entry: list[str]) -> KeyDigest:

@@ -129,6 +129,7 @@ def add_filter(parser: argparse.ArgumentParser) -> None:
         ("rule", "ID", "only if this rule matched"),
         ("id", "ID", "only this request id"),
         ("key", "ID", "only with the API key of this id, as in records"),
+        ("key-name", "NAME", "only with API keys of this name, in the configuration of that time"),
         ("min-cost", "USD", "only with at least this cost"),
         ("session", "ID", "only of this session or conversation, as named by the client"),
         (
@@ -136,6 +137,8 @@ def add_filter(parser: argparse.ArgumentParser) -> None:
             "ID",
             "only of the end user with this pseudonym, as printed by `proofgate audit end-user`",
         ),
+        ("end-user-name", "NAME", "only of the end user with this name, if names are recorded"),
+        ("client-address", "IP", "only from this client's address, if addresses are recorded"),
         ("agent", "ID", "only of this agent, as named by the client"),
         ("trace-id", "ID", "only of this trace"),
     ):

@@ -17,11 +17,13 @@ def conditions_of(connection: sqlite3.Connection, asked: Filter) -> list[tuple[s
     """
     conditions: list[tuple[str, Any]] = []
     # Their indexes find fewer rows than that of tenants, which the plus sign keeps from being used.
-    is_of_few = any(named is not None for named in (asked.session, asked.end_user, asked.trace_id))
+    few = (asked.session, asked.end_user, asked.end_user_name, asked.client_address, asked.trace_id)
+    is_of_few = any(named is not None for named in few)
     for column, named in (
         ("+tenant" if is_of_few else "tenant", asked.tenant),
-        *(("model", asked.model), ("key", asked.key), ("session", asked.session)),
-        *(("end_user", asked.end_user), ("agent", asked.agent)),
+        *(("model", asked.model), ("key", asked.key), ("key_name", asked.key_name)),
+        *(("session", asked.session), ("end_user", asked.end_user), ("end_user_name", asked.end_user_name)),
+        *(("client_address", asked.client_address), ("agent", asked.agent)),
     ):
         if named is not None:
             conditions.append((f"{column} = ?", _text(connection, named)))

@@ -20,7 +20,7 @@ _REMEMBERED = 100_000
 _OWN_ID = "req_"
 _OWN_DIGITS = 32
 
-_INSERT = f"INSERT OR REPLACE INTO exchange VALUES ({', '.join('?' * 30)})"  # noqa: S608 - nothing of others
+_INSERT = f"INSERT OR REPLACE INTO exchange VALUES ({', '.join('?' * 31)})"  # noqa: S608 - nothing of others
 _INSERT_ANALYSIS = f"INSERT OR REPLACE INTO analysis VALUES ({', '.join('?' * 17)})"  # noqa: S608 - as above
 _UPDATE_END = """
 UPDATE exchange SET end_log = ?, end_seq = ?, status = ?, outcome = ?, prompt_tokens = ?,

@@ -37,8 +37,9 @@ MANIFEST = "manifest.json"
 NOTE = "manifest.note"
 KIND = "proofgate-export"
 #: Version 1 has no columns of sessions and end users; version 2 no counts, and formulas behind semicolons;
-#: version 3 calls what a rule denied `refused`.
-VERSION = 4
+#: version 3 calls what a rule denied `refused`; version 4 has no columns of keys' and end users' names and of
+#: addresses.
+VERSION = 5
 #: Rows whose records are read at once.
 _AT_ONCE = 500
 #: What may be asked of an export that is to show that nothing is missing.

@@ -43,6 +43,7 @@ def facts(records: Sequence[dict[str, Any]]) -> dict[str, Any]:
         "tenant": first["tenant"],
         "tenant_seq": first.get("tenant_seq"),
         "key": first.get("key", first.get("counted")) if refused else first["key"],
+        "key_name": first.get("key_name"),
         "model": first.get("model") or None,
         "providers": list(dict.fromkeys(providers)),
         "endpoint": first["endpoint"],
@@ -67,8 +68,8 @@ def matches(asked: Filter, told: dict[str, Any], ts: int) -> bool:
         all(
             getattr(asked, name) in (None, told[name])
             for name in (
-                *("tenant", "model", "verdict", "outcome", "id", "key"),
-                *("session", "end_user", "agent", "trace_id"),
+                *("tenant", "model", "verdict", "outcome", "id", "key", "key_name"),
+                *("session", "end_user", "end_user_name", "client_address", "agent", "trace_id"),
             )
         )
         and (asked.since is None or ts >= asked.since)

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
 from decimal import Decimal
+from ipaddress import IPv6Address, ip_address
 from typing import Self
 
 from proofgate import times
@@ -16,6 +17,8 @@ from proofgate.index.errors import IndexUnusableError
 from proofgate.index.schema import VERDICTS
 
 _MAXIMUM_TEXT = 512
+#: The longest name of an end user in a record, in bytes (the core's `Attribution::LONGEST_NAME`).
+_LONGEST_NAME = 128
 _NANODOLLARS = 1_000_000_000
 _LARGEST = (1 << 63) - 1
 #: Of the whole part of a cost, which has ten at most.
@@ -40,9 +43,12 @@ class Filter:
     rule: str | None = None
     id: str | None = None
     key: str | None = None
+    key_name: str | None = None
     min_cost: int | None = None
     session: str | None = None
     end_user: str | None = None
+    end_user_name: str | None = None
+    client_address: str | None = None
     agent: str | None = None
     trace_id: str | None = None
     newest: bool = False
@@ -64,11 +70,13 @@ class Filter:
         if since is not None and until is not None and since >= until:
             raise _bad("since must be before until")
         plain = (
-            *("tenant", "model", "provider", "outcome", "rule", "id", "key"),
+            *("tenant", "model", "provider", "outcome", "rule", "id", "key", "key_name"),
             *("session", "end_user", "agent", "trace_id"),
         )
         return cls(
             **{name: texts.get(name) for name in plain},
+            end_user_name=_cut(texts.get("end_user_name")),
+            client_address=_address(texts["client_address"]) if "client_address" in texts else None,
             verdict=verdict,
             since=since,
             until=until,
@@ -135,6 +143,21 @@ def _time(name: str, text: str) -> int:
         return times.end(text) if name == "until" else times.begin(text)
     except ValueError:
         raise _bad(f"{name}: expected a day or a time in ISO 8601, for example {times.EXAMPLES}") from None
+
+
+def _cut(name: str | None) -> str | None:
+    """A name as records have it: its first bytes, in whole characters."""
+    return None if name is None else name.encode()[:_LONGEST_NAME].decode(errors="ignore")
+
+
+def _address(text: str) -> str:
+    """An IP address as RFC 5952 writes it, as records have it."""
+    try:
+        address = ip_address(text)
+    except ValueError:
+        raise _bad("client_address must be an IP address, such as 192.0.2.7 or 2001:db8::7") from None
+    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
+    return str(address) if mapped is None else f"::ffff:{mapped}"
 
 
 def _cost(text: str) -> int:

@@ -18,6 +18,7 @@ _MOST_ROWS = 1000
 #: Kinds, and the columns that have them.
 _COLUMNS = {
     "keys": "key",
+    "key_names": "key_name",
     "outcomes": "outcome",
     "agents": "agent",
     "sessions": "session",

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from proofgate.index.filter import Filter
 
 #: The columns, as the core numbers them.
-KEY, MODEL, PROVIDERS, OUTCOME, RULES = range(5)
+KEY, MODEL, PROVIDERS, OUTCOME, RULES, KEY_NAME = range(6)
 _MICROSECONDS = 60_000_000
 _MINUTES = 60
 #: Where a text stands in a column, alone or in a list.
@@ -94,6 +94,7 @@ def _select(
     values: list[int | str] = []
     for column, named, number in (
         (KEY, asked.key, _OF_TEXT),
+        (KEY_NAME, asked.key_name, _OF_TEXT),
         (MODEL, asked.model, _OF_TEXT),
         (OUTCOME, None if asked.outcome == OPEN else asked.outcome, _OF_TEXT),
         (PROVIDERS, asked.provider, _OF_MEMBER),

@@ -34,7 +34,8 @@ SELECT ts, log, seq, id, (SELECT text FROM text WHERE id = tenant) AS tenant, te
   (SELECT text FROM text WHERE id = end_user) AS end_user, (SELECT text FROM text WHERE id = agent) AS agent,
   (SELECT text FROM text WHERE id = parent_agent) AS parent_agent, trace_id,
   (SELECT text FROM text WHERE id = end_user_name) AS end_user_name,
-  (SELECT text FROM text WHERE id = client_address) AS client_address
+  (SELECT text FROM text WHERE id = client_address) AS client_address,
+  (SELECT text FROM text WHERE id = key_name) AS key_name
 FROM exchange"""
 
 _OF_NUMBER = """
@@ -310,7 +311,7 @@ class Questions:
     def _row(self, connection: sqlite3.Connection, row: tuple[Any, ...]) -> Row:
         ts, log, seq, own_id, tenant, tenant_seq, key, model, providers, endpoint, verdict, rules = row[:12]
         size, end_log, end_seq, status, outcome, prompt, completion, cost, answer, duration = row[12:22]
-        session, end_user, agent, parent_agent, trace_id, end_user_name, client_address = row[22:]
+        session, end_user, agent, parent_agent, trace_id, end_user_name, client_address, key_name = row[22:]
         places = [(log, seq)]
         providers = json.loads(providers) if providers else []
         if tenant_seq is not None:
@@ -328,6 +329,7 @@ class Questions:
             "tenant": tenant,
             "tenant_seq": tenant_seq,
             "key": key,
+            "key_name": key_name,
             "model": model,
             "providers": providers,
             "endpoint": endpoint,

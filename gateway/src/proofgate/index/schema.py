@@ -17,7 +17,7 @@ from pathlib import Path
 from proofgate.index.errors import IndexUnusableError
 
 #: Another number, another index: it is made anew and never guessed.
-SCHEMA = 9
+SCHEMA = 10
 CATALOGUE = "catalogue.sqlite"
 LOCK = "lock"
 #: A commit is on the disk before the catalogue, which is written last, says that it was made.
@@ -71,7 +71,7 @@ CREATE TABLE exchange(
   end_log INTEGER, end_seq INTEGER, status INTEGER, outcome INTEGER, prompt_tokens INTEGER,
   completion_tokens INTEGER, cost INTEGER, response_bytes INTEGER, duration INTEGER, session INTEGER,
   end_user INTEGER, agent INTEGER, parent_agent INTEGER, trace_id BLOB, end_user_name INTEGER,
-  client_address INTEGER,
+  client_address INTEGER, key_name INTEGER,
   PRIMARY KEY(ts, log, seq)) WITHOUT ROWID;
 CREATE TABLE attempt(log INTEGER, seq INTEGER, by_log INTEGER, by_seq INTEGER, number INTEGER NOT NULL,
   provider INTEGER NOT NULL, PRIMARY KEY(log, seq, by_log, by_seq)) WITHOUT ROWID;
@@ -95,6 +95,8 @@ CREATE INDEX by_tenant_rules ON exchange(tenant, ts) WHERE rules IS NOT NULL;
 CREATE INDEX by_verdict ON exchange(verdict, ts) WHERE verdict > 0;
 CREATE INDEX by_session ON exchange(session, ts) WHERE session IS NOT NULL;
 CREATE INDEX by_end_user ON exchange(end_user, ts) WHERE end_user IS NOT NULL;
+CREATE INDEX by_end_user_name ON exchange(end_user_name, ts) WHERE end_user_name IS NOT NULL;
+CREATE INDEX by_client_address ON exchange(client_address, ts) WHERE client_address IS NOT NULL;
 CREATE INDEX by_trace ON exchange(trace_id) WHERE trace_id IS NOT NULL;
 CREATE INDEX by_open ON exchange(ts) WHERE end_seq IS NULL;
 CREATE INDEX by_pair ON analysis(tenant, model, ts);

@@ -15,6 +15,7 @@ CSV_COLUMNS = (
         "id",
         "tenant",
         "key",
+        "key_name",
         "model",
         "providers",
         "endpoint",
@@ -31,7 +32,7 @@ CSV_COLUMNS = (
         "response_bytes",
         "duration_us",
     ),
-    *("session", "end_user", "agent", "parent_agent", "trace_id"),
+    *("session", "end_user", "end_user_name", "agent", "parent_agent", "trace_id", "client_address"),
 )
 #: Where a spreadsheet may begin a cell (at the beginning, and behind a separator of any locale or a line's
 #: end), followed by what begins a formula there; blanks and quotes before that are ignored by some.

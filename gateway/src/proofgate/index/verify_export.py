@@ -40,6 +40,8 @@ _CHUNK = 1 << 20
 _LATEST = 1 << 53
 #: A count that version 3 does not have.
 _DENIED = "verdict denied"
+#: Columns that version 4 does not have.
+_SINCE_5 = {"key_name", "end_user_name", "client_address"}
 _DAMAGED = (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile)
 
 
@@ -150,7 +152,7 @@ def _manifest(content: bytes) -> dict[str, Any]:
         manifest: dict[str, Any] = json.loads(content)
         asked = Filter(**manifest["filter"])
         well_formed = (
-            manifest["v"] in (1, 2, 3, VERSION)
+            manifest["v"] in range(1, VERSION + 1)
             and (manifest["v"] < 3 or _are_claims(manifest))
             and manifest["kind"] == KIND
             and _is_filter(asked)
@@ -173,9 +175,8 @@ def _manifest(content: bytes) -> dict[str, Any]:
 
 
 def _columns(manifest: dict[str, Any]) -> tuple[str, ...]:
-    if manifest["v"] > 1:
-        return CSV_COLUMNS
-    return tuple(name for name in CSV_COLUMNS if name not in ATTRIBUTED)
+    without = {1: {*_SINCE_5, *ATTRIBUTED}, VERSION: set()}.get(manifest["v"], _SINCE_5)
+    return tuple(name for name in CSV_COLUMNS if name not in without)
 
 
 def _is_filter(asked: Filter) -> bool:
@@ -288,7 +289,7 @@ def _exchange(line: dict[str, Any], asked: Filter, checked: Checked) -> dict[str
     try:
         parsed = [json.loads(record["record"]) for record in records]
         told = facts(parsed)
-        if checked.manifest["v"] < VERSION and told["verdict"] == "denied":
+        if checked.manifest["v"] < 4 and told["verdict"] == "denied":
             told["verdict"] = "refused"
         begun = parsed[0]["ts"]
     except (ValueError, KeyError, TypeError, AttributeError) as error:

@@ -19,6 +19,7 @@ _KEYS = {
     "in": "request_bytes",
     "out": "response_bytes",
     "suid": "key",
+    "sourceServiceName": "key_name",
     "destinationServiceName": "providers",
 }
 #: Facts that no key is for, by the key of their value; another key has their name.

@@ -49,7 +49,7 @@ def of(batch: _core.ExchangeBatch, origin: str, fetch: Fetch) -> Iterator[Event]
 def _of_row(row: tuple[Any, ...], origin: str, texts: list[str], lists: list[list[str]]) -> Event | None:
     ts, _, _, own_id, tenant, tenant_seq, key, model, providers, endpoint, verdict, rules, size = row[:13]
     _, _, end_seq, status, outcome, prompt, completion, cost, answer, duration = row[13:23]
-    session, end_user, agent, parent_agent, trace_id, end_user_name, client_address = row[23:]
+    session, end_user, agent, parent_agent, trace_id, end_user_name, client_address, key_name = row[23:]
     if end_seq is None:
         return None
 
@@ -62,6 +62,7 @@ def _of_row(row: tuple[Any, ...], origin: str, texts: list[str], lists: list[lis
         "tenant": text(tenant),
         "tenant_seq": tenant_seq,
         "key": text(key),
+        "key_name": text(key_name),
         "model": text(model),
         "providers": [] if providers is None else lists[providers],
         "endpoint": text(endpoint),

@@ -29,7 +29,7 @@ _LARGEST = (1 << 53) - 1
 #: Facts that no attribute of the schema is for.
 _UNMAPPED = (
     *("tenant_seq", "verdict", "rules", "providers", "cost_nanodollars", "duration_us", "key"),
-    "parent_agent",
+    *("key_name", "parent_agent"),
 )
 
 

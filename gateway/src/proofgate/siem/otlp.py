@@ -34,6 +34,7 @@ _ATTRIBUTES = {
     "proofgate.tenant": "tenant",
     "proofgate.tenant_seq": "tenant_seq",
     "proofgate.key": "key",
+    "proofgate.key_name": "key_name",
     names.REQUEST_MODEL: "model",
     "proofgate.providers": "providers",
     "proofgate.verdict": "verdict",

@@ -38,7 +38,7 @@ class ApiKey(Section):
     """One API key: an entry of a Secret, or only its digest if the key must not be in the cluster."""
 
     name: ResourceName
-    """Name of the key, unique among the tenant's keys. Requests do not contain it."""
+    """Name of the key, unique among the tenant's keys. Requests do not contain it, the records of them do."""
     secret_ref: SecretKeyRef | None = None
     """Entry of a Secret that contains the key in clear text: one line without a line end, at least 20
     characters that a bearer token may contain (RFC 6750). Only its digest is copied from the Secret."""

@@ -23,6 +23,8 @@ ROUTING_KEY_FILE = "routing.key"
 KEY_SOURCES = "sources.map"
 #: Of a key that is from no Secret.
 NO_SOURCE = "-"
+#: Bytes of a Secret of keys with their names: it holds a mebibyte, and a tenant or a key more must still fit.
+_MOST_WITH_NAMES = 960 * 1024
 #: Sixty bits; a tenant has few keys.
 _SOURCE_LENGTH = 10
 
@@ -42,17 +44,27 @@ def tenants_secret(
     """Return the Secret of key digests: one entry per tenant for the workers, HAProxy's `maps`, and the key
     by which workers know HAProxy.
 
+    Where the names of keys do not fit beside their digests, there are no names: a key without one is as good.
     Its annotations say which shares the maps are made from. Which item and which Secret a digest is from, the
     operator reads again when it may not look at that Secret.
     """
-    entries = {
-        keys_entry(tenant): "".join(f"{key.line}\n" for key in sorted(found, key=lambda key: key.digest))
-        for tenant, found in keys.items()
-    }
     head = child(gateway, "v1", "Secret", names(gateway).tenants, "worker")
     head["metadata"]["annotations"] = shares.annotations
-    made = {**entries, **maps, ROUTING_KEY_FILE: routing_key, KEY_SOURCES: _sources(gateway, keys)}
+    rest = {**maps, ROUTING_KEY_FILE: routing_key, KEY_SOURCES: _sources(gateway, keys)}
+    made = {**_key_files(keys, named=True), **rest}
+    if sum(map(len, made.values())) > _MOST_WITH_NAMES:
+        made = {**_key_files(keys, named=False), **rest}
     return {**head, "type": "Opaque", "data": encoded(made)}
+
+
+def _key_files(keys: Mapping[str, Sequence[KeyDigest]], *, named: bool) -> dict[str, str]:
+    """Return the file of each tenant's keys."""
+    return {
+        keys_entry(tenant): "".join(
+            f"{key.named_line if named else key.line}\n" for key in sorted(found, key=lambda key: key.digest)
+        )
+        for tenant, found in keys.items()
+    }
 
 
 def _sources(gateway: Gateway, keys: Mapping[str, Sequence[KeyDigest]]) -> str:

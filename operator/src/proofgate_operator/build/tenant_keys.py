@@ -23,8 +23,13 @@ class KeyDigest:
 
     @property
     def line(self) -> str:
-        """The key's line in the workers' file."""
+        """The key's line in the workers' file, without its name."""
         return self.digest if self.expires is None else f"{self.digest} expires={self.expires}"
+
+    @property
+    def named_line(self) -> str:
+        """The same with its name, in a comment: workers of versions that know no names pass it over."""
+        return f"{self.line} # name={self.name}" if self.name else self.line
 
 
 def keys_entry(tenant: str) -> str:

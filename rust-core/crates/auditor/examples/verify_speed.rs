@@ -176,6 +176,7 @@ fn write(dir: &Path, key: &SigningKey, ending: Ending) -> (Ulid, usize) {
                 dropped_unnamed: 0,
                 attribution: None,
                 client_address: None,
+                key_name: None,
                 config: ConfigId([2; 8]),
             }
             .encode_into(out);

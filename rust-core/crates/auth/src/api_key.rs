@@ -1,5 +1,7 @@
 //! API keys, by their digests.
 
+use std::sync::Arc;
+
 use sha2::{Digest, Sha256};
 
 /// SHA-256 of an API key.
@@ -11,20 +13,23 @@ pub fn hash_api_key(key: &[u8]) -> KeyHash {
 }
 
 /// One API key of a tenant.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApiKey {
     /// SHA-256 of the key.
     pub hash: KeyHash,
     /// The first second, since 1970, at which the key is refused; `None` means never.
     pub expires_at: Option<u64>,
+    /// What its tenant calls it, in records.
+    pub name: Option<Arc<str>>,
 }
 
-/// A key without an end.
+/// A key without an end and without a name.
 impl From<KeyHash> for ApiKey {
     fn from(hash: KeyHash) -> Self {
         ApiKey {
             hash,
             expires_at: None,
+            name: None,
         }
     }
 }

@@ -61,16 +61,17 @@ impl Authenticator {
         let (field, token) = only_key(keys, most_bytes)?;
         let digest = hash_api_key(token);
         let owner = match self.tenants.owner(&digest, now_unix_seconds) {
-            Ok(tenant) => Ok(tenant.clone()),
+            Ok((tenant, key_name)) => Ok((tenant.clone(), key_name.cloned())),
             Err(AuthError::UnknownKey) => shards
                 .owner(&digest, now_unix_seconds)
-                .and_then(|tenant| self.with_plan(tenant)),
+                .and_then(|(tenant, key_name)| Ok((self.with_plan(tenant)?, Some(key_name.into())))),
             Err(denial) => Err(denial),
         };
         match (owner, &self.jwt) {
-            (Ok(tenant), _) => Ok(Identity {
+            (Ok((tenant, key_name)), _) => Ok(Identity {
                 tenant,
                 credential: Credential::ApiKey(digest),
+                key_name,
             }),
             (Err(AuthError::UnknownKey), Some(jwt)) => {
                 let subject = match jwt.remembered(&digest, now_unix_seconds) {
@@ -85,6 +86,7 @@ impl Authenticator {
                 Ok(Identity {
                     tenant: self.tenant(shards, &subject.tenant)?,
                     credential: subject.credential,
+                    key_name: None,
                 })
             }
             (Err(denial), _) => Err(denial),

@@ -1,4 +1,5 @@
 use std::fmt;
+use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
@@ -11,6 +12,8 @@ pub struct Identity {
     pub tenant: Tenant,
     /// Which of the tenant's credentials was used.
     pub credential: Credential,
+    /// What the configuration calls the API key; `None` of a key without a name, and of a token.
+    pub key_name: Option<Arc<str>>,
 }
 
 /// What tells one credential of a tenant from another, in records and in limits for each key. It reveals no secret.

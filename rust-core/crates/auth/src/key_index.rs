@@ -1,6 +1,14 @@
 use crate::AuthError;
-use crate::api_key::{ApiKey, KeyHash};
+use crate::api_key::KeyHash;
 use crate::digest::same_digest;
+
+/// A key, and whom it belongs to.
+#[derive(Debug)]
+pub(crate) struct IndexedKey<O> {
+    pub(crate) hash: KeyHash,
+    pub(crate) expires_at: Option<u64>,
+    pub(crate) owner: O,
+}
 
 /// Digests of keys, each with whom it belongs to; built once, never changed.
 #[derive(Debug)]
@@ -8,7 +16,7 @@ pub(crate) struct KeyIndex<O> {
     /// The first eight bytes of every digest in `keys`, in the same order: a look-up touches little memory.
     prefixes: Box<[u64]>,
     /// Sorted by digest.
-    keys: Box<[(ApiKey, O)]>,
+    keys: Box<[IndexedKey<O>]>,
 }
 
 impl<O> Default for KeyIndex<O> {
@@ -19,9 +27,9 @@ impl<O> Default for KeyIndex<O> {
 
 impl<O> KeyIndex<O> {
     /// `keys` are sorted by digest, and none is there twice.
-    pub(crate) fn new(keys: Vec<(ApiKey, O)>) -> Self {
+    pub(crate) fn new(keys: Vec<IndexedKey<O>>) -> Self {
         KeyIndex {
-            prefixes: keys.iter().map(|(key, _)| prefix(&key.hash)).collect(),
+            prefixes: keys.iter().map(|key| prefix(&key.hash)).collect(),
             keys: keys.into(),
         }
     }
@@ -47,13 +55,13 @@ impl<O> KeyIndex<O> {
             .iter()
             .take_while(|prefix| **prefix == wanted)
             .count();
-        let (key, owner) = self.keys[first..first + same_prefix]
+        let key = self.keys[first..first + same_prefix]
             .iter()
-            .find(|(key, _)| same_digest(&key.hash, hash))
+            .find(|key| same_digest(&key.hash, hash))
             .ok_or(AuthError::UnknownKey)?;
         match key.expires_at {
             Some(end) if now_unix_seconds >= end => Err(AuthError::ExpiredKey),
-            _ => Ok(owner),
+            _ => Ok(&key.owner),
         }
     }
 }

@@ -80,17 +80,24 @@ impl Shards {
         digest.finalize().into()
     }
 
-    /// The tenant that owns the key with this digest: its key stands in one shard, and the tenant itself in another. Of
-    /// several shards that have the key, the first in which it has not expired counts.
+    /// The tenant that owns the key with this digest, and the key's name: the key stands in one shard, and the tenant itself
+    /// in another. Of several shards that have the key, the first in which it has not expired counts.
     ///
     /// # Errors
     /// [`AuthError::UnknownKey`], also when there is no such tenant; [`AuthError::ExpiredKey`].
     #[inline]
-    pub(crate) fn owner(&self, hash: &KeyHash, now_unix_seconds: u64) -> Result<&ShardedTenant, AuthError> {
+    pub(crate) fn owner(
+        &self,
+        hash: &KeyHash,
+        now_unix_seconds: u64,
+    ) -> Result<(&ShardedTenant, &str), AuthError> {
         let mut denial = AuthError::UnknownKey;
         for shard in self.keys.shards_of(prefix(hash)) {
             match self.parts[shard].owner(hash, now_unix_seconds) {
-                Ok((name, place)) => return self.named(name, place).ok_or(AuthError::UnknownKey),
+                Ok(key) => {
+                    let tenant = self.named(key.tenant, key.place);
+                    return Ok((tenant.ok_or(AuthError::UnknownKey)?, key.key_name));
+                }
                 Err(AuthError::UnknownKey) => {}
                 Err(other) => denial = other,
             }

@@ -2,7 +2,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::api_key::{ApiKey, KeyHash};
-use crate::key_index::KeyIndex;
+use crate::key_index::{IndexedKey, KeyIndex};
 use crate::{AuthError, Error};
 
 /// Who is audited and limited.
@@ -19,7 +19,14 @@ pub struct Tenant {
 pub struct TenantTable {
     tenants: Vec<Tenant>,
     by_name: HashMap<Arc<str>, usize>,
-    keys: KeyIndex<usize>,
+    keys: KeyIndex<Owner>,
+}
+
+/// Whose a key is, and what it is called.
+#[derive(Debug)]
+struct Owner {
+    tenant: usize,
+    key_name: Option<Arc<str>>,
 }
 
 impl TenantTable {
@@ -30,7 +37,7 @@ impl TenantTable {
     /// digest appears twice.
     pub fn new(tenants: impl IntoIterator<Item = (Tenant, Vec<ApiKey>)>) -> Result<Self, Error> {
         let mut table = TenantTable::default();
-        let mut keys = Vec::new();
+        let mut keys: Vec<(ApiKey, usize)> = Vec::new();
         for (tenant, own) in tenants {
             let index = table.tenants.len();
             if table.by_name.insert(Arc::clone(&tenant.name), index).is_some() {
@@ -50,17 +57,29 @@ impl TenantTable {
                 });
             }
         }
-        table.keys = KeyIndex::new(keys);
+        let indexed = keys.into_iter().map(|(key, tenant)| IndexedKey {
+            hash: key.hash,
+            expires_at: key.expires_at,
+            owner: Owner {
+                tenant,
+                key_name: key.name,
+            },
+        });
+        table.keys = KeyIndex::new(indexed.collect());
         Ok(table)
     }
 
-    /// The tenant that owns the key with this digest.
+    /// The tenant that owns the key with this digest, and the key's name.
     ///
     /// # Errors
     /// [`AuthError::UnknownKey`], or [`AuthError::ExpiredKey`] from the key's end on.
-    pub fn owner(&self, hash: &KeyHash, now_unix_seconds: u64) -> Result<&Tenant, AuthError> {
-        let index = self.keys.owner(hash, now_unix_seconds)?;
-        Ok(&self.tenants[*index])
+    pub fn owner(
+        &self,
+        hash: &KeyHash,
+        now_unix_seconds: u64,
+    ) -> Result<(&Tenant, Option<&Arc<str>>), AuthError> {
+        let owner = self.keys.owner(hash, now_unix_seconds)?;
+        Ok((&self.tenants[owner.tenant], owner.key_name.as_ref()))
     }
 
     /// The tenant with this name.

@@ -55,6 +55,20 @@ fn an_api_key_is_identified_by_its_digest() {
 }
 
 #[test]
+fn an_api_key_has_the_name_that_the_configuration_gives_it_and_a_nameless_one_has_none() {
+    let named = ApiKey {
+        name: Some("ci".into()),
+        ..ApiKey::from(hash_api_key(b"acme-key-ci"))
+    };
+    let nameless = ApiKey::from(hash_api_key(b"acme-key"));
+    let tenants = TenantTable::new([(tenant("acme"), vec![named, nameless])]).unwrap();
+    let authenticator = Authenticator::new(tenants, HashMap::new(), vec![]).unwrap();
+    let name = |key| authenticate(&authenticator, key).unwrap().key_name;
+    assert_eq!(name("acme-key-ci").as_deref(), Some("ci"));
+    assert_eq!(name("acme-key"), None);
+}
+
+#[test]
 fn a_request_without_any_field_for_a_key_is_denied() {
     assert_eq!(
         authenticator()
@@ -115,7 +129,7 @@ fn anything_but_one_bearer_token_is_denied() {
 #[test]
 fn a_key_shared_by_two_tenants_is_refused() {
     let key = ApiKey::from(hash_api_key(b"shared"));
-    let result = TenantTable::new([(tenant("a"), vec![key]), (tenant("b"), vec![key])]);
+    let result = TenantTable::new([(tenant("a"), vec![key.clone()]), (tenant("b"), vec![key])]);
     assert_eq!(result.unwrap_err(), Error::SharedKey("a".into(), "b".into()));
 }
 
@@ -124,7 +138,7 @@ fn a_key_given_twice_is_refused_even_with_another_end() {
     let key = ApiKey::from(hash_api_key(b"twice"));
     let ending = ApiKey {
         expires_at: Some(1),
-        ..key
+        ..key.clone()
     };
     let result = TenantTable::new([(tenant("a"), vec![key, ending])]);
     assert_eq!(result.unwrap_err(), Error::RepeatedKey("a".into()));
@@ -142,7 +156,8 @@ fn every_key_of_a_large_table_is_found() {
     let key = |name: &String| ApiKey::from(hash_api_key(name.as_bytes()));
     let table = TenantTable::new(names.iter().map(|name| (tenant(name), vec![key(name)]))).unwrap();
     for name in &names {
-        let tenant = table.owner(&hash_api_key(name.as_bytes()), NOW).unwrap();
+        let (tenant, key_name) = table.owner(&hash_api_key(name.as_bytes()), NOW).unwrap();
+        assert_eq!(key_name, None);
         assert_eq!(*tenant.name, **name);
         assert_eq!(table.named(name), Some(tenant));
     }
@@ -159,8 +174,8 @@ fn keys_whose_digests_begin_alike_are_told_apart() {
     };
     let owned = |last| vec![ApiKey::from(alike(last))];
     let table = TenantTable::new([(tenant("a"), owned(1)), (tenant("b"), owned(2))]).unwrap();
-    assert_eq!(table.owner(&alike(1), NOW), Ok(&tenant("a")));
-    assert_eq!(table.owner(&alike(2), NOW), Ok(&tenant("b")));
+    assert_eq!(table.owner(&alike(1), NOW), Ok((&tenant("a"), None)));
+    assert_eq!(table.owner(&alike(2), NOW), Ok((&tenant("b"), None)));
     assert_eq!(table.owner(&alike(3), NOW), Err(AuthError::UnknownKey));
 }
 

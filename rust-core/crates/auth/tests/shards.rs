@@ -95,6 +95,26 @@ fn a_key_of_a_shard_names_its_tenant_and_its_tenant_a_plan() {
 }
 
 #[test]
+fn a_key_of_a_shard_has_the_name_that_its_line_gives_it() {
+    let mut files = Files::default().tenant("team-a/chat", "gold", &["one", "two"]);
+    let longest = "k".repeat(63);
+    for (key, name) in [("one", longest.as_str()), ("two", "ci")] {
+        files
+            .keys
+            .insert(hash_api_key(key.as_bytes()), format!("team-a/chat {name}"));
+    }
+    let (authenticator, shards) = (authenticator(), files.shards());
+    let name = |key: &str| {
+        let value = format!("Bearer {key}");
+        let identity = authenticator.authenticate(&shards, &authorization(value.as_bytes()), NOW);
+        identity.unwrap().key_name
+    };
+    assert_eq!(name("one").as_deref(), Some(longest.as_str()));
+    assert_eq!(name("two").as_deref(), Some("ci"));
+    assert_eq!(name("acme-key"), None);
+}
+
+#[test]
 fn a_key_without_its_tenant_is_unknown_and_a_tenant_without_its_plan_is_told_so() {
     let files = Files::default().tenant("team-a/chat", "bronze", &["one"]);
     let denial = ask(&authenticator(), &files.shards(), "one").unwrap_err();

@@ -589,6 +589,9 @@ pub struct ApiKey {
     pub hash: String,
     /// Unix seconds from which on the key is refused.
     pub expires_at: Option<u64>,
+    /// What its tenant calls it.
+    #[serde(default)]
+    pub name: Option<String>,
 }
 
 #[derive(Deserialize)]

@@ -598,6 +598,7 @@ async fn admit<'c>(
         catalog,
         tenant,
         key,
+        key_name: incoming.identity.key_name.as_deref(),
         attribution: &*incoming.attribution,
         client_address: incoming.recorded_address(),
         body: incoming.as_it_came,

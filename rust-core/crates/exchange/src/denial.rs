@@ -106,6 +106,7 @@ impl Denied<'_> {
             tenant_seq: Some(tenant_seq),
             key: Some(key.as_str().into()),
             counted: refused.counted.as_deref().map(Into::into),
+            key_name: refused.key_name.as_deref().map(Into::into),
             shared_plan: refused.shared_plan.as_deref().map(Into::into),
             status: rejection.status,
             code: rejection.code.into(),

@@ -160,6 +160,7 @@ async fn refuse(
         ..RejectedRequest::default()
     });
     refused.client_address = Some(incoming.client_address);
+    refused.key_name.clone_from(&incoming.identity.key_name);
     refused.series = incoming.series.take();
     refused.observed = incoming.observed.take();
     let id = match denied {

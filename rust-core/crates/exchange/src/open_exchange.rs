@@ -170,6 +170,8 @@ pub(crate) struct Admitted<'a> {
     pub catalog: &'a Rc<Catalog>,
     pub tenant: &'a Tenant,
     pub key: CredentialId,
+    /// What the configuration calls the key.
+    pub key_name: Option<&'a str>,
     /// Whom it is for, as its client says.
     pub attribution: &'a Attribution,
     /// The address of its client, where records have it.
@@ -248,6 +250,7 @@ impl OpenExchange {
             tenant: (&**tenant).into(),
             tenant_seq,
             key: key.as_str().into(),
+            key_name: admitted.key_name.map(Into::into),
             model: admitted.call.model.as_ref().into(),
             provider: admitted.target.upstream.name.as_str().into(),
             upstream_model: admitted.upstream_model.into(),

@@ -150,6 +150,7 @@ impl Bench {
             key: KEY,
             attribution: &Attribution::default(),
             client_address: None,
+            key_name: None,
             body: BODY,
             digest: BodyDigest::new(),
             coming: None,

@@ -127,6 +127,8 @@ struct Request {
 #[derive(Default)]
 struct RequestSoFar {
     tenant: Option<Arc<str>>,
+    /// What the configuration calls the key.
+    key_name: Option<Arc<str>>,
     /// The client wants no body with the answer.
     head_only: bool,
     /// In whose shape an error is said.
@@ -227,6 +229,7 @@ impl Connection {
                     let refused = NoRequest::Rejected(Rejection::OVERLOADED);
                     let known = RequestSoFar {
                         tenant: Some(Arc::clone(&tenant.name)),
+                        key_name: request.identity.key_name.clone(),
                         head_only: false,
                         family,
                         observed,
@@ -342,6 +345,7 @@ impl Connection {
             Err(rejection) => {
                 let refused = RejectedRequest {
                     tenant: Some(&tenant.name),
+                    key_name: request.identity.key_name.clone(),
                     endpoint: request.route.path(),
                     observed,
                     ..RejectedRequest::of(&self.peer)
@@ -436,6 +440,7 @@ impl Connection {
             .authenticate(&terms.authenticator, &head.keys, seconds)
             .map_err(Rejection::from)?;
         known.tenant = Some(Arc::clone(&identity.tenant.name));
+        known.key_name.clone_from(&identity.key_name);
         let asked = Asked {
             headers: &head.headers,
             at: now,
@@ -501,6 +506,7 @@ impl Connection {
         };
         let refused = RejectedRequest {
             tenant: known.tenant.as_deref(),
+            key_name: known.key_name,
             bytes: self.client.input.len(),
             observed: known.observed,
             ..RejectedRequest::of(&self.peer)

@@ -136,6 +136,7 @@ fn make(shard: &Shard<'_>, start: u64, exchanges: u64, days: u64) {
                 dropped_unnamed: 0,
                 attribution: None,
                 client_address: None,
+                key_name: None,
                 config: ConfigId([2; 8]),
             }
             .encode_into(out)

@@ -169,6 +169,7 @@ impl Joining {
             tenant: Some(names.text(&admission.tenant)),
             tenant_seq: Some(whole(admission.tenant_seq)),
             key: Some(names.text(&admission.key)),
+            key_name: admission.key_name.as_ref().map(|name| names.text(name)),
             model,
             providers: names.list(&[provider]),
             endpoint: Some(names.text(&admission.endpoint)),
@@ -324,6 +325,7 @@ impl Joining {
                 .as_ref()
                 .or(rejection.counted.as_ref())
                 .map(|key| names.text(key)),
+            key_name: rejection.key_name.as_ref().map(|name| names.text(name)),
             model,
             providers: None,
             endpoint: rejection.endpoint.as_ref().map(|endpoint| names.text(endpoint)),

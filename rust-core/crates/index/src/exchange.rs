@@ -98,6 +98,8 @@ pub struct Exchange {
     pub tenant_seq: Option<i64>,
     /// The key's id.
     pub key: Option<u32>,
+    /// What the configuration called the key, where the record has it: a text.
+    pub key_name: Option<u32>,
     /// Model asked for; none where there is none.
     pub model: Option<u32>,
     /// A list: the providers that it was sent to, in that order.

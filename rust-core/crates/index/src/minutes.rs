@@ -21,6 +21,8 @@ pub enum Held {
     Outcome = 3,
     /// The rules that matched, a list.
     Rules = 4,
+    /// What the configuration called the API key, a text.
+    KeyName = 5,
 }
 
 /// What the minutes of a day hold, and its tenants' hours, each numbered from 1970-01-01 (UTC).
@@ -50,6 +52,7 @@ impl Day {
                 (Held::Providers, exchange.providers),
                 (Held::Outcome, end.map(|end| end.outcome)),
                 (Held::Rules, exchange.rules),
+                (Held::KeyName, exchange.key_name),
             ];
             let hour = exchange.ts.div_euclid(HOUR);
             let held = columns
@@ -108,6 +111,7 @@ mod tests {
             bytes: 0,
             attributed: Attributed::default(),
             client_address: None,
+            key_name: outcome,
             attempts: Vec::new(),
             end,
         }
@@ -127,7 +131,7 @@ mod tests {
             let minutes = day.minutes();
             let column = |held: Held, row: &Row| match held {
                 Held::Key | Held::Model | Held::Providers => row.1,
-                Held::Outcome | Held::Rules => row.2,
+                Held::Outcome | Held::Rules | Held::KeyName => row.2,
             };
             for (held, number, minute) in &minutes.held {
                 let has = |row: &Row| row.0.div_euclid(MINUTE) == *minute && column(*held, row) == Some(*number);
@@ -144,7 +148,7 @@ mod tests {
             for row in &rows {
                 let (ts, _, outcome, cost, tenant) = *row;
                 let (minute, hour) = (ts.div_euclid(MINUTE), ts.div_euclid(HOUR));
-                for held in [Held::Key, Held::Model, Held::Providers, Held::Outcome, Held::Rules] {
+                for held in [Held::Key, Held::Model, Held::Providers, Held::Outcome, Held::Rules, Held::KeyName] {
                     let Some(number) = column(held, row) else { continue };
                     prop_assert!(minutes.held.contains(&(held, number, minute)));
                     if let (Some(tenant), true) = (tenant, held != Held::Key) {

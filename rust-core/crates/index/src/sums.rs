@@ -124,6 +124,7 @@ mod tests {
             bytes: 0,
             attributed: Attributed::default(),
             client_address: None,
+            key_name: None,
             attempts: Vec::new(),
             end,
         }

@@ -137,6 +137,7 @@ fn admit_for(worker: &mut Worker, tenant: &str) {
                 dropped_unnamed: 0,
                 attribution: None,
                 client_address: None,
+                key_name: None,
                 config: ConfigId([1; 8]),
             }
             .encode_into(out)

@@ -39,6 +39,7 @@ fn main() -> Result<(), LedgerError> {
         dropped_unnamed: 0,
         attribution: None,
         client_address: None,
+        key_name: None,
         config,
     };
     let completion = Completion {

@@ -243,6 +243,9 @@ pub struct Admission<'a> {
     /// First 8 hex digits of the API key's hash; of a token, the first 32 of its subject's.
     #[serde(borrow)]
     pub key: Cow<'a, str>,
+    /// What the configuration calls the API key; absent of a key without a name, and of a token.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub key_name: Option<Cow<'a, str>>,
     /// Model asked for.
     #[serde(borrow)]
     pub model: Cow<'a, str>,
@@ -572,6 +575,9 @@ pub struct Rejection<'a> {
     /// As `key` of an admission, when the request had passed the limits and counts there as a request.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub counted: Option<Cow<'a, str>>,
+    /// As in an admission, of every refusal whose key is known.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub key_name: Option<Cow<'a, str>>,
     /// As in an admission, when the request counts there.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub shared_plan: Option<Cow<'a, str>>,

@@ -66,6 +66,7 @@ proptest::proptest! {
                 trace_id: reserved.is_some().then_some(TraceId([0x77; 16])),
             }),
             client_address: noted.then(|| text(2)),
+            key_name: noted.then(|| text(0)),
             config: ConfigId([0xab; 8]),
         };
         let mut written = Vec::new();
@@ -141,9 +142,10 @@ fn kinds() -> Vec<(Record<'static>, &'static str)> {
                     trace_id: Some(TraceId([0x77; 16])),
                 }),
                 client_address: Some("2001:db8::7".into()),
+                key_name: Some("ci".into()),
                 config: ConfigId([0xab; 8]),
             }),
-            r#"{"v":1,"kind":"admission","seq":1,"ts":2,"id":"r1","tenant":"acme","tenant_seq":1,"key":"0123abcd","model":"gpt-4o-mini","provider":"openai","upstream_model":"gpt-4o-mini-2024","endpoint":"chat.completions","stream":true,"bytes":512,"request":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=","salt":"5a5a5a5a5a5a5a5a","shred_key":"c3c3c3c3c3c3c3c3","reserved":77,"shared_plan":"gold","policy":{"score":30,"rules":["pii-email"],"redacted":true,"would_block":false},"dropped":["seed","logit_bias"],"attribution":{"session":"s-1","end_user":"1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d","end_user_name":"alice\n","agent":"a-2","parent_agent":"a-1","trace_id":"77777777777777777777777777777777"},"client_address":"2001:db8::7","config":"abababababababab"}"#,
+            r#"{"v":1,"kind":"admission","seq":1,"ts":2,"id":"r1","tenant":"acme","tenant_seq":1,"key":"0123abcd","key_name":"ci","model":"gpt-4o-mini","provider":"openai","upstream_model":"gpt-4o-mini-2024","endpoint":"chat.completions","stream":true,"bytes":512,"request":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=","salt":"5a5a5a5a5a5a5a5a","shred_key":"c3c3c3c3c3c3c3c3","reserved":77,"shared_plan":"gold","policy":{"score":30,"rules":["pii-email"],"redacted":true,"would_block":false},"dropped":["seed","logit_bias"],"attribution":{"session":"s-1","end_user":"1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d","end_user_name":"alice\n","agent":"a-2","parent_agent":"a-1","trace_id":"77777777777777777777777777777777"},"client_address":"2001:db8::7","config":"abababababababab"}"#,
         ),
         (
             Record::Completion(Completion {
@@ -204,6 +206,7 @@ fn kinds() -> Vec<(Record<'static>, &'static str)> {
                 dropped_unnamed: 0,
                 attribution: None,
                 client_address: None,
+                key_name: None,
                 config: ConfigId([0xab; 8]),
             }),
             r#"{"v":1,"kind":"admission","seq":1,"ts":2,"id":"r1","tenant":"acme","tenant_seq":1,"key":"0123abcd","model":"whisper-1","provider":"openai","upstream_model":"whisper-1","endpoint":"/v1/audio/transcriptions","stream":false,"coming":{"declared":5242880},"bytes":512,"request":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=","reserved":null,"config":"abababababababab"}"#,
@@ -283,9 +286,10 @@ fn kinds() -> Vec<(Record<'static>, &'static str)> {
                     ..Attribution::default()
                 }),
                 client_address: Some("192.0.2.7".into()),
+                key_name: Some("ci".into()),
                 config: ConfigId([0xab; 8]),
             }),
-            r#"{"v":1,"kind":"rejection","seq":3,"ts":4,"id":"r2","tenant":"acme","tenant_seq":2,"key":"0123abcd","counted":"0123abcd","status":403,"code":"policy_blocked","model":"gpt-4o-mini","endpoint":"/v1/chat/completions","bytes":512,"request":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=","salt":"5a5a5a5a5a5a5a5a","shred_key":"c3c3c3c3c3c3c3c3","payload":"queued","policy":{"score":100,"rules":["codename"],"redacted":false,"would_block":false},"attribution":{"session":"s-1"},"client_address":"192.0.2.7","config":"abababababababab"}"#,
+            r#"{"v":1,"kind":"rejection","seq":3,"ts":4,"id":"r2","tenant":"acme","tenant_seq":2,"key":"0123abcd","counted":"0123abcd","key_name":"ci","status":403,"code":"policy_blocked","model":"gpt-4o-mini","endpoint":"/v1/chat/completions","bytes":512,"request":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=","salt":"5a5a5a5a5a5a5a5a","shred_key":"c3c3c3c3c3c3c3c3","payload":"queued","policy":{"score":100,"rules":["codename"],"redacted":false,"would_block":false},"attribution":{"session":"s-1"},"client_address":"192.0.2.7","config":"abababababababab"}"#,
         ),
         (
             Record::Aborted(Aborted {

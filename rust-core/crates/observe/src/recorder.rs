@@ -30,12 +30,14 @@ use refusal_budget::Refusals;
 use refused_keys::RefusedKeys;
 
 /// Room in the ledger that is set aside when an exchange is admitted: its two records, framed, at their largest.
-const EXCHANGE_BYTES: u64 = 5472 + ATTRIBUTION_BYTES as u64 + ADDRESS_BYTES;
+const EXCHANGE_BYTES: u64 = 5472 + ATTRIBUTION_BYTES as u64 + ADDRESS_BYTES + KEY_NAME_BYTES;
 /// Of that, what an admission says of its session, its agents and its end user, at its longest: a name of control characters,
 /// each of which JSON writes in six bytes.
 pub(crate) const ATTRIBUTION_BYTES: usize = 1368;
 /// Of that, what it says of the address of its client, at its longest.
 const ADDRESS_BYTES: u64 = 64;
+/// Of that, what it says of the name of its key: 63 characters at most, none of which JSON escapes.
+const KEY_NAME_BYTES: u64 = 80;
 /// Room that a record of the worker itself needs, or a refusal.
 const RECORD_BYTES: u64 = 2048;
 

@@ -15,6 +15,8 @@ pub struct RejectedRequest<'r> {
     pub tenant: Option<&'r str>,
     /// The key, when the request had passed the limits and counts there.
     pub counted: Option<String>,
+    /// What the configuration calls the key, when the key is known and has a name.
+    pub key_name: Option<Arc<str>>,
     /// The plan whose limits its tenant's namespace shares, when it counts there.
     pub shared_plan: Option<Arc<str>>,
     pub endpoint: Option<&'r str>,

@@ -216,7 +216,7 @@ impl ExchangeBatch {
                 .ok_or_else(|| PyValueError::new_err("a text or list has no number"))
         };
         let in_column = |held: Held, number: u32| match held {
-            Held::Key | Held::Model | Held::Outcome => of(&texts, number),
+            Held::Key | Held::KeyName | Held::Model | Held::Outcome => of(&texts, number),
             Held::Providers | Held::Rules => of(&lists, number),
         };
         let held = minutes.held.into_iter();
@@ -316,7 +316,7 @@ impl ExchangeBatch {
 }
 
 /// A row, in the order of the columns of the table `exchange`.
-fn cells<'b>(exchange: &'b Exchange, texts: &[i64], lists: &[i64], log: i64, version: i64) -> [Cell<'b>; 30] {
+fn cells<'b>(exchange: &'b Exchange, texts: &[i64], lists: &[i64], log: i64, version: i64) -> [Cell<'b>; 31] {
     let text = |number: u32| texts[number as usize];
     let end = exchange.end.as_ref();
     let said = &exchange.attributed;
@@ -354,6 +354,7 @@ fn cells<'b>(exchange: &'b Exchange, texts: &[i64], lists: &[i64], log: i64, ver
             .map_or(Cell::Whole(None), |id| Cell::Bytes(id)),
         Cell::Whole(said.end_user_name.map(text)),
         Cell::Whole(exchange.client_address.map(text)),
+        Cell::Whole(exchange.key_name.map(text)),
     ]
 }
 

@@ -303,6 +303,7 @@ fn tenants(config: &Config) -> Result<TenantTable, Error> {
             Ok(ApiKey {
                 hash,
                 expires_at: key.expires_at,
+                name: key.name.as_deref().map(Into::into),
             })
         });
         let keys = keys.collect::<Result<Vec<_>, Error>>()?;

@@ -149,6 +149,7 @@ impl Log {
                 dropped_unnamed: 0,
                 attribution: None,
                 client_address: None,
+                key_name: None,
                 config: ConfigId([2; 8]),
             }
             .encode_into(out)

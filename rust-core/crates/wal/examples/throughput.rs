@@ -230,6 +230,7 @@ fn recovery(root: &Path) -> f64 {
                     dropped_unnamed: 0,
                     attribution: None,
                     client_address: None,
+                    key_name: None,
                     config: ConfigId([2; 8]),
                 }
                 .encode_into(out)

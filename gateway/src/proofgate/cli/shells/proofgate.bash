@@ -31,9 +31,12 @@ _proofgate() {
     "audit exchanges --rule") values="FILE" ;;
     "audit exchanges --id") values="FILE" ;;
     "audit exchanges --key") values="FILE" ;;
+    "audit exchanges --key-name") values="FILE" ;;
     "audit exchanges --min-cost") values="FILE" ;;
     "audit exchanges --session") values="FILE" ;;
     "audit exchanges --end-user") values="FILE" ;;
+    "audit exchanges --end-user-name") values="FILE" ;;
+    "audit exchanges --client-address") values="FILE" ;;
     "audit exchanges --agent") values="FILE" ;;
     "audit exchanges --trace-id") values="FILE" ;;
     "audit exchanges --limit") values="FILE" ;;
@@ -52,9 +55,12 @@ _proofgate() {
     "audit export --rule") values="FILE" ;;
     "audit export --id") values="FILE" ;;
     "audit export --key") values="FILE" ;;
+    "audit export --key-name") values="FILE" ;;
     "audit export --min-cost") values="FILE" ;;
     "audit export --session") values="FILE" ;;
     "audit export --end-user") values="FILE" ;;
+    "audit export --end-user-name") values="FILE" ;;
+    "audit export --client-address") values="FILE" ;;
     "audit export --agent") values="FILE" ;;
     "audit export --trace-id") values="FILE" ;;
     "audit export --out") values="FILE" ;;
@@ -310,8 +316,8 @@ _proofgate() {
     "audit") names="run index exchanges export verify-export access-log end-user fetch witness" options="--help" ;;
     "audit access-log") names="" options="-h --help --key --against --files --output" ;;
     "audit end-user") names="" options="-h --help --tenant --shred-keys --output" ;;
-    "audit exchanges") names="" options="-h --help --index --access-log --unrecorded --tenant --since --until --model --provider --verdict --outcome --rule --id --key --min-cost --session --end-user --agent --trace-id --newest --limit --after --output" ;;
-    "audit export") names="" options="-h --help --index --ledger --access-log --unrecorded --tenant --since --until --model --provider --verdict --outcome --rule --id --key --min-cost --session --end-user --agent --trace-id --out --signing-key" ;;
+    "audit exchanges") names="" options="-h --help --index --access-log --unrecorded --tenant --since --until --model --provider --verdict --outcome --rule --id --key --key-name --min-cost --session --end-user --end-user-name --client-address --agent --trace-id --newest --limit --after --output" ;;
+    "audit export") names="" options="-h --help --index --ledger --access-log --unrecorded --tenant --since --until --model --provider --verdict --outcome --rule --id --key --key-name --min-cost --session --end-user --end-user-name --client-address --agent --trace-id --out --signing-key" ;;
     "audit fetch") names="" options="-h --help" ;;
     "audit index") names="" options="-h --help --ledger --ledger-key --keeping-key --index --same-volume --rebuild --prune-before --follow" ;;
     "audit run") names="" options="-h --help --ledger --worker --workers --worker-token --replica --state --signing-key --ledger-key --keeping-key --new-aggregate --held --witness-policy --allow-http-witnesses --witness-ca --listen --beat --second-look --stall --scrub --index --index-days --same-volume --readers --export-key --oidc --sign-in-links --mirror --mirror-patience --siem --siem-patience --once --output" ;;

@@ -98,18 +98,22 @@ function facts(records, denied) {
     row("Tenant", first.tenant ?? "no tenant"),
     row("Model", first.model),
     row("Endpoint", first.endpoint),
-    row("Key", keyLink(first.key ?? first.counted)),
+    row("Key", keyOf(first)),
     row("Refused", refused(first, denied)),
     row("Rules", [...new Set([first, end].flatMap((record) => record?.policy?.rules ?? []))].join(", ")),
     ATTRIBUTED.map(([name, label]) => row(label, attributed(name, first.attribution?.[name]))),
-    row("Client's address", code(first.client_address)),
+    row("Client's address", linked("client_address", first.client_address)),
     row("Tokens", usage ? `${usage.prompt_tokens} in the prompt, ${usage.completion_tokens} in the response` : null),
     row("Cost", exactDollars(end?.cost_nanodollars)),
     row("Configuration", el("code", {}, String(first.config))),
   );
 }
 
-const keyLink = (key) => (key ? el("a", { href: `#/exchanges/${query({ key })}` }, el("code", {}, String(key))) : null);
+/** The key's name, if it has one, and its id. */
+function keyOf({ key, counted, key_name }) {
+  const [name, id] = [linked("key_name", key_name), linked("key", key ?? counted)];
+  return name && id ? [name, " (", id, ")"] : (name ?? id);
+}
 
 /** Why a request went nowhere; `denied` says that a rule or a policy denied it. */
 function refused({ kind, code, status }, denied) {
@@ -122,7 +126,13 @@ const code = (value) => (typeof value === "string" ? el("code", {}, value) : nul
 /** What a client says of itself, with a link to all that it says so of where the index can be asked for that. */
 function attributed(name, value) {
   const text = code(value);
-  if (text === null || ["end_user_name", "parent_agent"].includes(name)) return text;
-  return el("a", { href: name === "session" ? `#/session/${encodeURIComponent(value)}` : `#/exchanges/${query({ [name]: value })}` }, text);
+  if (text === null || name === "parent_agent") return text;
+  return name === "session" ? el("a", { href: `#/session/${encodeURIComponent(value)}` }, text) : linked(name, value);
+}
+
+/** A fact with a link to all exchanges that have it; null for one that is not there. */
+function linked(name, value) {
+  const text = code(value);
+  return text && el("a", { href: `#/exchanges/${query({ [name]: value })}` }, text);
 }
 

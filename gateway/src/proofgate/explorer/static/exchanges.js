@@ -16,7 +16,7 @@ const PAGE = 50;
 /** Between two questions of a page that follows. The auditor accepts what was signed about once a second. */
 const SECONDS = 5;
 const COLUMNS = [
-  ...[{ name: "Time (UTC)" }, { name: "Tenant" }, { name: "Model" }, { name: "Provider" }, { name: "Verdict" }, { name: "Outcome" }],
+  ...[{ name: "Time (UTC)" }, { name: "Tenant" }, { name: "Key" }, { name: "Model" }, { name: "Provider" }, { name: "Verdict" }, { name: "Outcome" }],
   ...[{ name: "Status", numeric: true }, { name: "Tokens", numeric: true }, { name: "Cost", numeric: true }, { name: "Session" }, { name: "Exchange" }],
 ];
 
@@ -107,6 +107,7 @@ function tableOf(exchanges, came) {
   const rows = exchanges.map((one) => [
     el("span", { class: fresh.has(one.id) ? "fresh" : null }, String(one.time).replace("T", " ").slice(0, 23)),
     one.tenant ?? "no tenant",
+    one.key_name ?? one.key ?? "",
     one.model ?? "",
     one.providers.join(", "),
     verdictOf(one),

@@ -2,7 +2,7 @@
 import { read, signedIn } from "./reader.js";
 
 const MILLISECONDS = 60_000;
-const KINDS = { tenant: "tenants", model: "models", provider: "providers", outcome: "outcomes", rule: "rules", key: "keys", session: "sessions", agent: "agents" };
+const KINDS = { tenant: "tenants", model: "models", provider: "providers", outcome: "outcomes", rule: "rules", key: "keys", key_name: "key_names", session: "sessions", agent: "agents" };
 let kept = { at: 0, reader: null, names: {} };
 
 /** Names by the field that they are for; none where they cannot be had, since a filter works without. */

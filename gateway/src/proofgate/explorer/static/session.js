@@ -6,7 +6,7 @@ import { dollars } from "./money.js";
 import { read } from "./reader.js";
 import { forReader, missing } from "./sign-in.js";
 import { verdictOf } from "./verdicts.js";
-import { count, duration, millis, plural } from "./words.js";
+import { count, duration, keyText, millis, plural } from "./words.js";
 
 const MOST = 1000;
 const WIDTH = 1000;
@@ -42,7 +42,7 @@ function summary(exchanges) {
     figure("Tokens", count(sum((one) => (one.prompt_tokens ?? 0) + (one.completion_tokens ?? 0)))),
     figure("Cost", dollars(sum(({ cost_nanodollars: cost }) => cost))),
     figure("Tenant", names(({ tenant }) => tenant)),
-    figure("Key", names(({ key }) => key)),
+    figure("Key", names(keyText)),
   );
 }
 

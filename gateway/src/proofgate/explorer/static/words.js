@@ -34,6 +34,11 @@ export function millis(microseconds) {
   return millis < 10_000 ? `${Math.round(millis)} ms` : `${(millis / 1000).toFixed(1)} s`;
 }
 
+/** The key of a row or of an admission: its name, where it has one, and its id; null without a key. */
+export function keyText({ key, key_name: name }) {
+  return key && name ? `${name} (${key})` : key || name || null;
+}
+
 export function shortHash(hash) {
   return `${String(hash).slice(0, 8)}…`;
 }

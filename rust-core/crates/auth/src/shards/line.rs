@@ -1,4 +1,4 @@
-use crate::api_key::{ApiKey, KeyHash};
+use crate::api_key::KeyHash;
 
 /// The longest line, in bytes: a digest, a tenant's name of 63 + 1 + 253 bytes, a key's name, an end.
 pub(super) const MAX_LINE: usize = 512;
@@ -26,7 +26,8 @@ pub enum BadLine {
 
 /// A line of the file of keys.
 pub(super) struct KeyLine<'l> {
-    pub(super) key: ApiKey,
+    pub(super) hash: KeyHash,
+    pub(super) expires_at: Option<u64>,
     pub(super) tenant: &'l str,
     pub(super) name: &'l str,
 }
@@ -48,7 +49,8 @@ pub(super) fn key_line(line: &str) -> Result<KeyLine<'_>, BadLine> {
     }
     let hash = hash(digest).ok_or(BadLine::Malformed)?;
     Ok(KeyLine {
-        key: ApiKey { hash, expires_at },
+        hash,
+        expires_at,
         tenant,
         name,
     })

@@ -8,7 +8,7 @@ use super::line::{BadLine, MAX_LINE, key_line, tenant_line};
 use super::tenant_name::place_of;
 use crate::AuthError;
 use crate::api_key::KeyHash;
-use crate::key_index::KeyIndex;
+use crate::key_index::{IndexedKey, KeyIndex};
 use crate::well_known_keys::is_well_known;
 
 /// The longest file that is read: as much as a Secret can hold.
@@ -25,12 +25,21 @@ pub struct ShardedTenant {
     pub plan: Arc<str>,
 }
 
-/// Where the name of a key's tenant stands in the text of all of them, and the tenant's place.
+/// Where the name of a key's tenant stands in the text of all of them, with the key's own behind it, and the tenant's place.
 #[derive(Debug, Clone, Copy)]
 struct Owner {
     start: u32,
     length: u16,
+    key_length: u8,
     place: u64,
+}
+
+/// Whose a key is, and what it is called.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct OwnedKey<'s> {
+    pub(super) tenant: &'s str,
+    pub(super) place: u64,
+    pub(super) key_name: &'s str,
 }
 
 /// A key that lets nobody in, because everybody can guess it: whose it was to be, and by what name.
@@ -47,7 +56,7 @@ pub struct WellKnownKey {
 #[derive(Debug, Default)]
 pub struct Shard {
     keys: KeyIndex<Owner>,
-    /// The names of the keys' tenants, one behind the other.
+    /// The names of the keys' tenants, each with the key's own behind it, without anything between.
     names: Box<str>,
     /// The places of `tenants`, ascending.
     places: Box<[u64]>,
@@ -117,7 +126,7 @@ impl Shard {
         let mut previous: Option<KeyHash> = None;
         for_each_line(ShardFile::Keys, text, |line| {
             let line = key_line(line)?;
-            let hash = line.key.hash;
+            let hash = line.hash;
             if previous.is_some_and(|previous| previous >= hash) {
                 return Err(BadLine::NotSorted);
             }
@@ -132,10 +141,16 @@ impl Shard {
             let owner = Owner {
                 start: u32::try_from(names.len()).map_err(|_| BadLine::TooLong)?,
                 length: u16::try_from(line.tenant.len()).map_err(|_| BadLine::TooLong)?,
+                key_length: u8::try_from(line.name.len()).map_err(|_| BadLine::TooLong)?,
                 place: place_of(line.tenant),
             };
             names.push_str(line.tenant);
-            keys.push((line.key, owner));
+            names.push_str(line.name);
+            keys.push(IndexedKey {
+                hash,
+                expires_at: line.expires_at,
+                owner,
+            });
             Ok(())
         })?;
         (self.keys, self.names) = (KeyIndex::new(keys), names.into());
@@ -202,11 +217,20 @@ impl Shard {
     }
 
     #[inline]
-    pub(super) fn owner(&self, hash: &KeyHash, now_unix_seconds: u64) -> Result<(&str, u64), AuthError> {
+    pub(super) fn owner(&self, hash: &KeyHash, now_unix_seconds: u64) -> Result<OwnedKey<'_>, AuthError> {
         let owner = self.keys.owner(hash, now_unix_seconds)?;
-        let start = owner.start as usize;
-        let name = self.names.get(start..start + usize::from(owner.length));
-        Ok((name.ok_or(AuthError::UnknownKey)?, owner.place))
+        let (start, length) = (owner.start as usize, usize::from(owner.length));
+        let both = self
+            .names
+            .get(start..start + length + usize::from(owner.key_length));
+        let (tenant, key_name) = both
+            .and_then(|both| both.split_at_checked(length))
+            .ok_or(AuthError::UnknownKey)?;
+        Ok(OwnedKey {
+            tenant,
+            place: owner.place,
+            key_name,
+        })
     }
 
     #[inline]

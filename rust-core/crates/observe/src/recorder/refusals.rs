@@ -12,7 +12,7 @@ use proofgate_base::rejection::Rejection;
 use proofgate_ledger::record::{Gap, Rejection as RejectionRecord};
 
 use super::refusal_budget::{Missed, What};
-use super::{ADDRESS_BYTES, RECORD_BYTES, Recorder};
+use super::{ADDRESS_BYTES, KEY_NAME_BYTES, RECORD_BYTES, Recorder};
 use crate::rejected_request::RejectedRequest;
 
 /// Why a refusal is counted, not recorded.
@@ -36,7 +36,7 @@ impl Recorder {
             refusals.miss(now, refused.tenant, rejection.code, FLOOD);
             return None;
         }
-        let bytes = RECORD_BYTES + ADDRESS_BYTES;
+        let bytes = RECORD_BYTES + ADDRESS_BYTES + KEY_NAME_BYTES;
         let Ok(mut room) = self.writer.borrow_mut().reserve(bytes) else {
             refusals.miss(now, refused.tenant, rejection.code, FULL);
             return None;
@@ -48,6 +48,7 @@ impl Recorder {
             id: id.into(),
             tenant: refused.tenant.map(Into::into),
             counted: refused.counted.as_ref().map(|key| key.as_str().into()),
+            key_name: refused.key_name.as_deref().map(Into::into),
             shared_plan: refused.shared_plan.as_deref().map(Into::into),
             status: rejection.status,
             code: rejection.code.into(),

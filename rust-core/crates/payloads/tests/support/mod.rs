@@ -125,6 +125,7 @@ impl Worker {
                 dropped_unnamed: 0,
                 attribution: None,
                 client_address: None,
+                key_name: None,
                 config: ConfigId([1; 8]),
             }
             .encode_into(out)
