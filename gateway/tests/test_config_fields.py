@@ -96,7 +96,7 @@ plans:
     policy: {actions: [{rules: [pii-phone], action: Ignore}]}
 tenants:
   - name: acme
-    keyHashes: [ACME]
+    keys: [{hash: ACME, name: laptop}]
     guardedTools: {names: [Bash]}
     modelBudgets: [{model: gpt-4o-mini, dollarsPerDay: '1'}]
     policy: {actions: [{rules: [pii-phone], action: Ignore}]}
