@@ -513,7 +513,7 @@ def test_the_names_that_the_schema_knows_are_the_workers() -> None:
         _core.policy_rules(json.dumps(document))
     with pytest.raises(_core.ConfigError) as refused:
         _core.policy_rules(json.dumps({"packs": ["none"]}))
-    assert set(re.split(r"[,:;] ?", str(refused.value).partition("there are:")[2].strip())) == set(PACKS)
+    assert set(re.split(r"[,:;] ?", str(refused.value).partition("the packs are: ")[2].strip())) == set(PACKS)
 
 
 def test_the_shards_of_tenants_are_what_workers_and_the_agent_read(tmp_path: Path) -> None:
