@@ -107,7 +107,7 @@ def test_exchanges_are_listed_the_newest_first_and_found_by_filters(ledger: Inde
     ids = [of["id"] for of in told]
     oldest_first = ["plain", "second attempt", "redacted", "refused", "globex"]
     assert sorted(oldest_first, key=lambda name: ids.index(ledger.ids[name])) == oldest_first[::-1]
-    assert rows[ids.index(ledger.ids["refused"])][4].split() == ["denied", "by", "policy", "codename"]
+    assert rows[ids.index(ledger.ids["refused"])][5].split() == ["denied", "by", "policy", "codename"]
     page.type("#filter-rule", "staff")
     page.key(ENTER)
     page.wait(lambda: len(cells(page, "table.wide")) == 1, "the one that the rule matched")

@@ -171,7 +171,7 @@ def test_a_ledger_that_was_shortened_by_right_verifies_for_everybody(kept: Kept,
         str(tmp_path / "index"),
     ]
     code, text = kept.run(*index)
-    assert code == 40 and "without the retention key the tombstone cannot be verified" in text
+    assert code == 40 and "without the retention key its tombstone cannot be verified" in text
     _, other = _core.generate_key("proofgate.dev/local/other-retention")
     code, text = kept.run(*index, "--keeping-key", other)
     assert code == 40 and "its tombstone is refused" in text
@@ -235,7 +235,6 @@ def test_what_waits_for_the_auditors_log_goes_once_that_has_it(kept: Kept) -> No
     first = kept.ids(audit.logs()[0])[0]
     public = _core.verifying_key((audit.folder / "auditor-key").read_text())
     erase = (
-        "ledger",
         "erase",
         "--id",
         first,
@@ -317,7 +316,7 @@ def test_what_is_destroyed_without_an_auditor_says_that_it_has_no_anchor(kept: K
 
 def test_no_clock_dates_an_erasure_before_its_exchange(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
     first = kept.ids(kept.audit.logs()[0])[0]
-    erase = ("ledger", "erase", "--id", first, "--override-minimum", "--reason", "long ago", "--yes")
+    erase = ("erase", "--id", first, "--override-minimum", "--reason", "long ago", "--yes")
     sixty_days_ago = time.time_ns() // 1000 - 60 * 86_400_000_000
     with monkeypatch.context() as patched:
         patched.setattr(arguments, "now", lambda: sixty_days_ago)
