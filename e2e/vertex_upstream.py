@@ -53,6 +53,8 @@ class VertexUpstream:
         self.tokens: dict[str, float] = {}
         #: Path and status of each request but those for tokens.
         self.requests: list[tuple[str, int]] = []
+        #: The tokens that were good for a request.
+        self.used: set[str] = set()
 
     def key_file(self) -> str:
         """The service account's key, as Google Cloud gives it."""
@@ -99,13 +101,15 @@ class VertexUpstream:
                 self.requests.append((path, message["status"]))
             await send(message)
 
-        ends = self.tokens.get(fields_of(scope).get("authorization", "").removeprefix("Bearer "))
+        token = fields_of(scope).get("authorization", "").removeprefix("Bearer ")
+        ends = self.tokens.get(token)
         if ends is None or time.monotonic() >= ends:
             said = b'{"error":{"code":401,"status":"UNAUTHENTICATED"}}'
             await answer(send_and_note, 401, _JSON, [said])
         elif not path.startswith(f"/v1/projects/{PROJECT}/locations/{LOCATION}/"):
             await answer(send_and_note, 404, _JSON, [b'{"error":{"code":404,"status":"NOT_FOUND"}}'])
         else:
+            self.used.add(token)
             await self._mock(scope, received_again(body, receive), send_and_note)
 
 

@@ -25,7 +25,7 @@ ISSUED = {
     "GCPMetadataServer": "metadata-issued-",
 }
 #: What is left between a renewal and the end of what there was is many times what a renewal takes on a busy machine.
-SHORT_SECONDS = 30
+SHORT_SECONDS = 60
 
 
 def provider_of(kind: str, upstream: CloudUpstream, token: Path) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,8 @@ from e2e.programs import PATIENCE, wait_until
 from e2e.vertex_upstream import VertexUpstream, vertex_upstream
 
 GEMINI, CLAUDE = "gemini", "claude"
+#: What is left between a renewal and the end of the token is many times what a renewal takes on a busy machine.
+SHORT_SECONDS = 60
 HELLO: list[Any] = [{"role": "user", "content": "hello there"}]
 
 
@@ -111,13 +112,11 @@ def test_nothing_tells_the_key_or_a_token(gateway: LocalGateway, upstream: Verte
 
 def test_a_token_is_replaced_before_its_end_and_no_request_fails(tmp_path: Path) -> None:
     with vertex_upstream() as upstream:
-        upstream.lifetime_seconds = 10
+        upstream.lifetime_seconds = SHORT_SECONDS
         gateway = gateway_at(tmp_path, upstream)
         try:
             gateway.start_worker()
-            first = next(iter(upstream.tokens.values()))
-            wait_until(lambda: chat(gateway) and time.monotonic() > first, PATIENCE, "the first token is over")
-            assert len(upstream.tokens) >= 2
+            wait_until(lambda: chat(gateway) and len(upstream.used) >= 2, PATIENCE, "requests carry a later token")
             assert {status for _, status in upstream.requests} == {200}
         finally:
             gateway.stop()
