@@ -13,6 +13,7 @@ import re
 import tempfile
 from pathlib import Path
 
+from proofgate.folder_sync import sync_folder
 from proofgate.regular_file import read_regular
 
 log = logging.getLogger("proofgate")
@@ -80,11 +81,7 @@ class Archive:
         finally:
             draft.unlink(missing_ok=True)
         for folder in (self._folder, self._folder.parent):
-            descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
+            sync_folder(folder)
 
 
 def find(ledger: Path, digest: str) -> bytes:

@@ -25,6 +25,7 @@ from typing import Any
 from proofgate_schema.counts import counted
 
 from proofgate import _core
+from proofgate.folder_sync import sync_folder
 from proofgate.index.room import NOBODY, Holder, Room, holder_of
 
 #: Beside them lies what an auditor knows of the ledger, which needs room: a reader must not fill the volume.
@@ -291,11 +292,7 @@ class AccessLog:
             os.fsync(file)
             give_to_owner(file, self._directory)
             draft.rename(path)
-            folder = os.open(self._directory, os.O_RDONLY | os.O_DIRECTORY)
-            try:
-                os.fsync(folder)
-            finally:
-                os.close(folder)
+            sync_folder(self._directory)
         except OSError:
             os.close(file)
             raise

@@ -18,6 +18,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+from proofgate.folder_sync import sync_folder
 from proofgate.index import schema, sums
 from proofgate.index.days import Day, Effect
 from proofgate.index.errors import IndexUnusableError
@@ -249,7 +250,7 @@ class Writer:
         else:
             meta: dict[str, str | int] = {"schema": schema.SCHEMA, "generation": self._generation}
             connection = schema.create(schema.day_path(self.directory, day), schema.DAY_TABLES, meta)
-            _sync(self.directory)
+            sync_folder(self.directory)
         self._catalogue.execute("INSERT OR IGNORE INTO day VALUES (?)", (day,))
         self._listed.add(day)
         self._days[day] = Day(connection)
@@ -297,17 +298,9 @@ def _begin(directory: Path, ledger_key: str) -> None:
     for suffix in ("-wal", "-shm", "-journal"):
         path.with_name(path.name + suffix).unlink(missing_ok=True)
     (directory / _NEW).replace(path)
-    _sync(directory)
+    sync_folder(directory)
 
 
 def _beside(origin: str, incarnation: str) -> str:
     """The origin of another log of the same shard."""
     return f"{origin.rpartition('/')[0]}/{incarnation}"
-
-
-def _sync(directory: Path) -> None:
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from proofgate.folder_sync import sync_folder
 from proofgate.mirror.target import CHUNK, ConflictError, MirrorError, Piece
 
 _FULL = {errno.ENOSPC, errno.EDQUOT}
@@ -46,7 +47,7 @@ class Directory:
                 return False
             finally:
                 part.unlink()
-            _sync(path.parent)
+            sync_folder(path.parent)
         except OSError as error:
             raise _failure(error) from None
         return True
@@ -94,15 +95,7 @@ class Directory:
         if not folder.is_dir():
             self._make(folder.parent)
             folder.mkdir(mode=0o750, exist_ok=True)
-            _sync(folder.parent)
-
-
-def _sync(folder: Path) -> None:
-    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(opened)
-    finally:
-        os.close(opened)
+            sync_folder(folder.parent)
 
 
 def _failure(error: OSError) -> MirrorError:

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from proofgate.folder_sync import sync_folder
 from proofgate.mirror.aggregate import Ended
 
 log = logging.getLogger("proofgate.mirror")
@@ -67,7 +68,7 @@ class Memory:
             file.flush()
             os.fsync(file.fileno())
         draft.replace(self.path)
-        _sync(self.path.parent)
+        sync_folder(self.path.parent)
 
     def has(self, place: str, *, removed: bool) -> bool:
         """Whether a log was mirrored, by its place; or what stays of it after its removal."""
@@ -79,7 +80,7 @@ class Memory:
         mark = self._mark(one.place, removed=one.removed)
         mark.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         mark.touch(mode=0o600)
-        _sync(mark.parent)
+        sync_folder(mark.parent)
 
     def _mark(self, place: str, *, removed: bool) -> Path:
         kind = ".removed" if removed else ""
@@ -92,11 +93,3 @@ class Memory:
             return False
         self.findings.append(finding)
         return True
-
-
-def _sync(folder: Path) -> None:
-    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(opened)
-    finally:
-        os.close(opened)

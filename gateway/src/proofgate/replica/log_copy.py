@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Protocol
 
 from proofgate import _core
+from proofgate.folder_sync import sync_folder
 from proofgate.replica.frames import MOST_FRAME, SEGMENT_HEADER, first_record, is_seal, whole
 
 #: Bytes of a segment that are asked for first, and at most.
@@ -278,7 +279,7 @@ class LogCopy:
 
     def _save(self) -> None:
         with contextlib.suppress(FileNotFoundError):
-            _sync(self.folder)
+            sync_folder(self.folder)
         self._cursor_file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         named = tuple(sorted(self.configurations)[:_MOST_CONFIGURATIONS])
         cursor = replace(self.cursor, configurations=named)
@@ -304,11 +305,3 @@ def _write(path: Path, content: bytes) -> None:
         file.flush()
         os.fdatasync(file.fileno())
     draft.replace(path)
-
-
-def _sync(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
