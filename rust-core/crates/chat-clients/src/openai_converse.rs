@@ -12,12 +12,13 @@
 //! What cannot pass is refused: more than one answer (`n`), files and images that are not in the request itself (Converse
 //! fetches no URL and knows no `file_id`), audio in answers, custom tools and those that OpenAI runs, functions in the style of
 //! 2023. What is a preference is refused or left out as [`Target::untranslatable`](proofgate_dialect::Target::untranslatable)
-//! says: sampling by seed and penalties, `logprobs`, a `temperature` above 1, `parallel_tool_calls: false`. What says nothing to the model (names of speakers, marks of who asks,
-//! thoughts of other providers, fields and parts that are not known) is left out. `json_object` is an instruction. A
-//! conversation with tool calls has a tool that is not to be called where the request has none or `tool_choice` is `none`:
-//! Converse refuses it without.
+//! says: sampling by seed and penalties, `logprobs`, a `temperature` above 1, `parallel_tool_calls: false`. What says nothing
+//! to the model (names of speakers, marks of who asks, thoughts of other providers, fields and parts that are not known) is
+//! left out. `json_object` is an instruction. A conversation with tool calls has a tool that is not to be called where the
+//! request has none or `tool_choice` is `none`: Converse refuses it without.
 //!
-//! An end at which the model's output could not be read is `content_filter`, and stands in `native_finish_reason` as Converse calls it.
+//! An end at which the model's output could not be read is `content_filter`, and stands in `native_finish_reason` as Converse
+//! calls it.
 //!
 //! Of an answer, images, citations and the calls of tools that the provider ran itself are not told to the client. Reasoning is
 //! told twice: its text in `reasoning_content`, and with its signature in `reasoning_details`, which the client sends back.

@@ -5,8 +5,8 @@ use proofgate_dialect::json::{write_all, write_member};
 use proofgate_dialect::json_text::JsonText;
 use proofgate_dialect::schema::{write_arguments, write_for_claude};
 
-/// What stands for the tools that a conversation with tool calls had, in a request that has none or may call none: Converse demands one (its
-/// error "The toolConfig field must be defined when using toolUse and toolResult content blocks").
+/// What stands for the tools that a conversation with tool calls had, in a request that has none or may call none: Converse
+/// demands one (its error "The toolConfig field must be defined when using toolUse and toolResult content blocks").
 const NOT_TO_BE_CALLED: &str = r#","toolConfig":{"tools":[{"toolSpec":{"name":"no_tool_available","description":"There is no tool to call. Answer without one.","inputSchema":{"json":{"type":"object","properties":{}}}}}]}"#;
 
 /// Writes `toolConfig` if there are tools, or were any.
