@@ -3,6 +3,7 @@ index."""
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from proofgate.index import sums
@@ -25,8 +26,10 @@ _COLUMNS = {
     "providers": "providers",
 }
 
-_TEXT = "SELECT text FROM text WHERE id = ?"
-_MEMBERS = "SELECT text FROM text WHERE id IN (SELECT text FROM member WHERE list = ?)"
+#: Of numbers in a list of JSON: each with its text, and the members of lists.
+_TEXTS = "SELECT id, text FROM text WHERE id IN (SELECT value FROM json_each(?))"
+_MEMBERS = """SELECT id, text FROM text
+  WHERE id IN (SELECT text FROM member WHERE list IN (SELECT value FROM json_each(?)))"""
 _NUMBER = "(SELECT id FROM text WHERE text = ?)"
 
 
@@ -75,7 +78,9 @@ def _add_of_day(
     for kind, numbers in zip(_COLUMNS, zip(*rows, strict=True), strict=False):
         # Each once, the newest first.
         wanted = [number for number in dict.fromkeys(numbers) if number is not None][:MOST_NAMES]
-        members = kind == "providers"
-        for number in wanted:
-            named = questions.from_day(day, _MEMBERS if members else _TEXT, [number])
-            found[kind].update(dict.fromkeys(text for (text,) in named))
+        select = _MEMBERS if kind == "providers" else _TEXTS
+        text_of = dict(questions.from_day(day, select, [json.dumps(wanted)]))
+        if kind == "providers":
+            found[kind].update(dict.fromkeys(text_of.values()))
+        else:
+            found[kind].update(dict.fromkeys(text_of[number] for number in wanted if number in text_of))
