@@ -40,7 +40,7 @@ Capture = pytest.CaptureFixture[str]
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """What failed is tried again without a minute's rest."""
-    monkeypatch.setattr(audited_index, "REST_SECONDS", 0.01)
+    monkeypatch.setattr(audited_index, "RETRY_DELAY_SECONDS", 0.01)
 
 
 @pytest.fixture

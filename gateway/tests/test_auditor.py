@@ -397,10 +397,10 @@ class NobodyAnswers(ServedLedger):
     def __init__(self) -> None:
         self.bytes_read = 7
 
-    def begin(self) -> str:
+    def start_pass(self) -> str:
         return '{"0": {"answers": false, "failing": null}}'
 
-    def standing(self) -> dict[str, bool]:
+    def reachable_by_shard(self) -> dict[str, bool]:
         return {"0": False}
 
 

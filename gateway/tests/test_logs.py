@@ -16,7 +16,7 @@ from proofgate.logs import JsonFormatter, TextFormatter
 SCRIPT = """
 import logging, sys
 from proofgate import logs
-logs.begin("worker")
+logs.configure("worker")
 log = logging.getLogger("proofgate.test")
 log.info("a line of %s", "two\\nlines", extra={"context": {"provider": "openai"}})
 try:

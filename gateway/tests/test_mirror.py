@@ -88,7 +88,7 @@ def bring(auditor: Auditor, ledger: Path, tmp_path: Path) -> Callable[..., Mirro
     def make(**more: Any) -> Mirror:
         target = more.pop("target", DirectoryTarget(tmp_path / "mirror"))
         return Mirror(
-            target, cast("_core.Auditor", auditor), ledger, tmp_path / "state", **{"second_look": 0.0} | more
+            target, cast("_core.Auditor", auditor), ledger, tmp_path / "state", **{"recheck_seconds": 0.0} | more
         )
 
     return make
@@ -158,7 +158,7 @@ def test_what_looks_wrong_is_looked_at_again_before_it_is_a_finding(
     auditor.end(LOGS[0])
     verdict = ledger / "0" / LOGS[0] / "verdict"
     verdict.write_text("40")
-    mirror = bring(second_look=3600.0)
+    mirror = bring(recheck_seconds=3600.0)
     mirror.run_once()
     assert codes(mirror) == []
     assert mirror.lag_seconds() > 0
@@ -396,7 +396,7 @@ def test_what_waits_longer_than_the_patience_is_a_state_that_ends(
 ) -> None:
     auditor.end(LOGS[0])
     target = Failing(DirectoryTarget(tmp_path / "mirror"), 0)
-    mirror = bring(target=target, patience=0.001)
+    mirror = bring(target=target, max_lag_seconds=0.001)
     with pytest.raises(MirrorError):
         mirror.run_once()
     mirror._mark_lagging()
@@ -415,7 +415,7 @@ def test_of_a_log_that_was_removed_what_stays_of_it_is_mirrored_beside_it(
     auditor: Auditor, bring: Callable[..., Mirror], ledger: Path, tmp_path: Path
 ) -> None:
     auditor.end(LOGS[0])
-    mirror = bring(keeping_key="retention")
+    mirror = bring(retention_key="retention")
     mirror.run_once()
     log = ledger / "0" / LOGS[0]
     (log / "00000000000000000000.seg").unlink()
@@ -608,7 +608,7 @@ def test_a_mirror_is_brought_back_with_what_stays_of_logs_that_it_has_not(
     auditor.end(LOGS[0])
     auditor.end(LOGS[1])
     (ledger / "0" / LOGS[1] / "tombstone").write_text("tombstone")
-    bring(keeping_key="retention").run_once()
+    bring(retention_key="retention").run_once()
     foreign = tmp_path / "mirror" / "ledger" / "0" / LOGS[0] / "evil.sh"
     foreign.write_text("no")
     out = tmp_path / "out"

@@ -42,7 +42,7 @@ class Store:
         self._lock(KEY, mode, _text(time.time() + seconds))
 
     @contextmanager
-    def ask(
+    def request(
         self,
         method: str,
         key: str = "",

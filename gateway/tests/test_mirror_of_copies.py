@@ -72,7 +72,7 @@ class World:
 
     def mirrored(self, **changes: Any) -> Mirror:
         auditor, state = cast("_core.Auditor", self.auditor), self.folder / "state"
-        given: dict[str, Any] = {"copies": self.copies, "second_look": 0.0} | changes
+        given: dict[str, Any] = {"copies": self.copies, "recheck_seconds": 0.0} | changes
         made = Mirror(self.target, auditor, self.copies.ledger, state, RETENTION_KEY.verifying, **given)
         self.copies.mirrors = [made]
         return made
@@ -199,7 +199,7 @@ def test_a_worker_is_asked_once_in_a_round_which_logs_it_holds_however_many_are_
     logs = [world.ended(name) for name in DAYS]
     for log in logs:
         shutil.rmtree(log.directory)
-    world.mirror = world.mirrored(second_look=3600.0)
+    world.mirror = world.mirrored(recheck_seconds=3600.0)
     world.step()
     asked: list[str] = []
 
@@ -216,7 +216,7 @@ def test_a_worker_is_asked_once_in_a_round_which_logs_it_holds_however_many_are_
 
 def test_a_log_that_is_away_for_a_moment_is_not_missing(world: World) -> None:
     log = world.ended()
-    world.mirror = world.mirrored(second_look=3600.0)
+    world.mirror = world.mirrored(recheck_seconds=3600.0)
     log.directory.rename(world.folder / "away")
     world.step(3)
     (world.folder / "away").rename(log.directory)

@@ -136,7 +136,7 @@ class Scripted(AdminPort):
         self.answer = answer
         self.asked = 0
 
-    async def audit(self, pod: Any) -> AuditReport:
+    async def fetch_audit_report(self, pod: Any) -> AuditReport:
         self.asked += 1
         return self.answer
 

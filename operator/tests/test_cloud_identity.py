@@ -180,7 +180,7 @@ def test_a_worker_that_waits_for_credentials_is_asked_again_soon() -> None:
     answers = [failing, failing, WorkerReport()]
 
     class Port(AdminPort):
-        async def report(self, pod: Manifest) -> WorkerReport:
+        async def fetch_worker_report(self, pod: Manifest) -> WorkerReport:
             return answers.pop(0)
 
     workers = WorkerReports(Port(), clock=lambda: now[0])

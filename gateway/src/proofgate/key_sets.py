@@ -91,9 +91,9 @@ class KeySetSource:
 class KeySets(Refresher):
     """Keeps the key sets of a worker's issuers fresh. Runs on the event loop and waits in threads."""
 
-    what = "the key sets of issuers"
+    description = "the key sets of issuers"
     tick_seconds = TICK_SECONDS
-    first_seconds = TIMEOUT_SECONDS
+    first_round_seconds = TIMEOUT_SECONDS
 
     def __init__(
         self,

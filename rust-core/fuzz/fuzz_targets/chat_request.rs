@@ -4,30 +4,30 @@
 
 use libfuzzer_sys::fuzz_target;
 use proofgate_translate::{
-    Asked, Target, Untranslatable, UntranslatableFields, openai_anthropic, openai_converse, openai_gemini,
+    RequestContext, Target, UntranslatableRequest, UntranslatableFieldPolicy, openai_anthropic, openai_converse, openai_gemini,
     openai_responses,
 };
 
-type Writer = fn(&[u8], &Target<'_>, &mut Vec<u8>) -> Result<Asked, Untranslatable>;
+type Writer = fn(&[u8], &Target<'_>, &mut Vec<u8>) -> Result<RequestContext, UntranslatableRequest>;
 
 /// The writers, each with a model that takes everything and one that is known to take less.
 const WRITERS: [(Writer, [&str; 2]); 4] = [
-    (openai_anthropic::request, ["claude-opus-9", "claude-haiku-4-5"]),
-    (openai_gemini::request, ["gemini-9-pro", "gemini-2.5-flash"]),
+    (openai_anthropic::translate_request, ["claude-opus-9", "claude-haiku-4-5"]),
+    (openai_gemini::translate_request, ["gemini-9-pro", "gemini-2.5-flash"]),
     (
-        openai_converse::request,
+        openai_converse::translate_request,
         ["amazon.nova-9", "anthropic.claude-opus-4-7"],
     ),
-    (openai_responses::request, ["gpt-9", "gpt-4.1"]),
+    (openai_responses::translate_request, ["gpt-9", "gpt-4.1"]),
 ];
 
 /// What a writer says, or why it refuses.
 fn said(
     writer: Writer,
     model: &str,
-    untranslatable: UntranslatableFields,
+    untranslatable: UntranslatableFieldPolicy,
     body: &[u8],
-) -> Result<(Asked, Vec<u8>), Untranslatable> {
+) -> Result<(RequestContext, Vec<u8>), UntranslatableRequest> {
     let target = Target {
         model,
         max_output_tokens: 100,
@@ -50,12 +50,12 @@ fn said(
 }
 
 fuzz_target!(|body: &[u8]| {
-    let mut asked: Option<Asked> = None;
+    let mut asked: Option<RequestContext> = None;
     let mut unreadable: Option<bool> = None;
     for (writer, models) in WRITERS {
         for model in models {
-            let refusing = said(writer, model, UntranslatableFields::Refuse, body);
-            let dropping = said(writer, model, UntranslatableFields::Drop, body);
+            let refusing = said(writer, model, UntranslatableFieldPolicy::Refuse, body);
+            let dropping = said(writer, model, UntranslatableFieldPolicy::Drop, body);
             let is_unreadable = matches!(&dropping, Err(refused) if refused.param.is_empty());
             assert_eq!(*unreadable.get_or_insert(is_unreadable), is_unreadable);
             if let Ok(taken) = refusing {
@@ -66,7 +66,7 @@ fuzz_target!(|body: &[u8]| {
                 );
             }
             let Ok((own, _)) = dropping else { continue };
-            let own = Asked {
+            let own = RequestContext {
                 dropped: Vec::new(),
                 ..own
             };

@@ -5,7 +5,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use proofgate_providers::event_stream::{Frame, FrameError, FrameReader};
-use proofgate_providers::{Dialect, FrameEvents};
+use proofgate_providers::{Dialect, FrameDecoder};
 use std::cell::RefCell;
 
 /// What a reader says, written down so that two can be compared.
@@ -59,7 +59,7 @@ fn tell(stream: &[u8], limit: usize, told: &mut Told, mut next_read: impl FnMut(
 
 /// Reads the frames as events, of three lines each.
 fn read_events(dialect: Dialect, stream: &[u8], limit: usize) {
-    let mut frames = FrameEvents::new(dialect, limit);
+    let mut frames = FrameDecoder::new(dialect, limit);
     frames.push(stream);
     let mut event = Vec::new();
     while let Ok(true) = frames.next_event(&mut event) {

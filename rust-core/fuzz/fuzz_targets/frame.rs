@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use proofgate_evidence::frame::{FRAME_HEADER, SEGMENT_HEADER, SegmentHeader, SegmentKey, seal_frame};
+use proofgate_evidence::frame::{FRAME_HEADER_LEN, SEGMENT_HEADER_LEN, SegmentHeader, SegmentCrc, seal_frame};
 use proofgate_evidence::segment_reader::{SegmentReader, Slot};
 use proofgate_evidence::{ReadFile, Ulid};
 use std::io;
@@ -26,18 +26,18 @@ impl ReadFile for Bytes {
 
 fuzz_target!(|input: &[u8]| {
     let _ = SegmentHeader::decode(input);
-    let key = SegmentKey::new(Ulid::nil(), 0);
+    let key = SegmentCrc::new(Ulid::nil(), 0);
     // Two whole frames, and what the input makes of the bytes around them.
-    let mut bytes = vec![0; SEGMENT_HEADER];
+    let mut bytes = vec![0; SEGMENT_HEADER_LEN];
     let mut crc = 0;
     for seq in 0..2 {
         let start = bytes.len();
-        bytes.resize(start + FRAME_HEADER, 0);
+        bytes.resize(start + FRAME_HEADER_LEN, 0);
         bytes.extend_from_slice(&input[..input.len() / 2]);
         let sealed = seal_frame(&mut bytes, start, key, seq, seq, crc, |_| Some([7; 16]));
         crc = sealed.expect("a tag was made");
     }
-    let first = SEGMENT_HEADER + bytes[SEGMENT_HEADER..].len() / 2;
+    let first = SEGMENT_HEADER_LEN + bytes[SEGMENT_HEADER_LEN..].len() / 2;
     for (at, byte) in input.iter().enumerate() {
         if let Some(changed) = bytes.get_mut(first + at) {
             *changed ^= byte;
@@ -53,7 +53,7 @@ fuzz_target!(|input: &[u8]| {
                 assert_eq!(reader.payload(&stored).len(), stored.len);
                 assert!(reader.offset > from && reader.offset <= len);
             }
-            Ok(Slot::Empty | Slot::Bad(_)) => match reader.resync(from + 8, 0) {
+            Ok(Slot::Empty | Slot::Invalid(_)) => match reader.resync(from + 8, 0) {
                 Ok(Some((at, _))) => reader.offset = at,
                 _ => break,
             },

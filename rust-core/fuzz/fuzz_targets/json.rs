@@ -1,17 +1,17 @@
-//! The JSON reader accepts what serde_json accepts, less what two parsers could read differently, and every string
+//! The JSON reader accepts what serde_json accepts, less what two parsers could read_event differently, and every string
 //! that it hands out stands where it says and survives being written again. A name equals another but for its case when
 //! upper and lower case of their characters are the same.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use proofgate_json::{Event, JsonError, Piece, Reader, Str, Workspace, equals_but_for_case, escape_into};
+use proofgate_json::{Event, JsonError, StrSegment, Reader, Str, Workspace, equals_ignore_case, escape_into};
 use serde::de::IgnoredAny;
 use std::cell::RefCell;
 
 #[derive(Default)]
 struct Buffers {
     string: Workspace,
-    decoded: String,
+    decode: String,
     again: String,
     written: Vec<u8>,
 }
@@ -27,37 +27,37 @@ fn check(bytes: &[u8], text: Str<'_>, buffers: &mut Buffers) {
         (b'"', b'"')
     );
     let covered: usize = text
-        .pieces()
+        .segments()
         .map(|piece| match piece {
-            Piece::Plain(plain) => plain.len(),
-            Piece::Escape { length, .. } => length,
+            StrSegment::Plain(plain) => plain.len(),
+            StrSegment::Escape { length, .. } => length,
         })
         .sum();
     assert_eq!(covered, text.raw().len());
-    let plainly = text.pieces().flat_map(|piece| {
+    let plainly = text.segments().flat_map(|piece| {
         let (plain, escape) = match piece {
-            Piece::Plain(plain) => (plain, None),
-            Piece::Escape { decoded, .. } => ("", Some(decoded)),
+            StrSegment::Plain(plain) => (plain, None),
+            StrSegment::Escape { decode, .. } => ("", Some(decode)),
         };
         plain.chars().chain(escape)
     });
-    assert!(plainly.eq(text.decoded(&mut buffers.decoded).chars()));
+    assert!(plainly.eq(text.decode(&mut buffers.decode).chars()));
 
     let Buffers {
         string,
-        decoded,
+        decode,
         again,
         written,
         ..
     } = buffers;
-    let decoded = text.decoded(decoded);
+    let decode = text.decode(decode);
     written.clear();
     written.push(b'"');
-    escape_into(decoded, written);
+    escape_into(decode, written);
     written.push(b'"');
     let mut reader = Reader::new(written, string).expect("it is UTF-8");
-    match reader.read() {
-        Ok(Event::String(reread)) => assert_eq!(reread.decoded(again), decoded),
+    match reader.read_event() {
+        Ok(Event::String(reread)) => assert_eq!(reread.decode(again), decode),
         other => panic!("{other:?}"),
     }
 }
@@ -77,20 +77,20 @@ fn fold(text: &str) -> impl Iterator<Item = char> {
     })
 }
 
-fn compare(name: Str<'_>, decoded: &mut String) {
-    let name = name.decoded(decoded);
+fn compare(name: Str<'_>, decode: &mut String) {
+    let name = name.decode(decode);
     for wanted in ["model", "stream_options", "max_tokens", "n"] {
-        assert_eq!(equals_but_for_case(name, wanted), fold(name).eq(wanted.chars()));
+        assert_eq!(equals_ignore_case(name, wanted), fold(name).eq(wanted.chars()));
     }
 }
 
-fn read(bytes: &[u8], document: &mut Workspace, buffers: &mut Buffers) -> Result<(), JsonError> {
+fn read_event(bytes: &[u8], document: &mut Workspace, buffers: &mut Buffers) -> Result<(), JsonError> {
     let mut reader = Reader::new(bytes, document)?;
     while let Some(event) = reader.next()? {
         match event {
             Event::Key(text) => {
                 check(bytes, text, buffers);
-                compare(text, &mut buffers.decoded);
+                compare(text, &mut buffers.decode);
             }
             Event::String(text) => check(bytes, text, buffers),
             _ => {}
@@ -103,7 +103,7 @@ fuzz_target!(|bytes: &[u8]| {
     BUFFERS.with_borrow_mut(|(document, buffers)| {
         let theirs =
             std::str::from_utf8(bytes).is_ok_and(|text| serde_json::from_str::<IgnoredAny>(text).is_ok());
-        match read(bytes, document, buffers) {
+        match read_event(bytes, document, buffers) {
             Ok(()) => assert!(theirs, "serde_json refuses it"),
             // serde_json looks at no surrogate that it skips, keeps the last of repeated keys and goes deeper.
             Err(

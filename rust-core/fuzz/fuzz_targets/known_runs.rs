@@ -6,10 +6,10 @@ use std::cell::RefCell;
 use std::time::Duration;
 
 use libfuzzer_sys::fuzz_target;
-use proofgate_inspect::{KnownRuns, Recall, RequestInspection, SHORTEST_KNOWN, inspect_request};
+use proofgate_inspect::{ScanCache, TenantScanCache, RequestInspection, MIN_CACHED_RUN_BYTES, inspect_request};
 use proofgate_json::Workspace;
 use proofgate_policy::{Budget, Engine, PolicyConfig, Profile, Scratch, TenantPolicy};
-use proofgate_providers::{BodyText, Call, Dialect};
+use proofgate_providers::{BodyText, ParsedRequest, Dialect};
 use serde_json::json;
 
 /// Short rules, so that random texts match them; the second one has one rule more, a learned score.
@@ -71,13 +71,13 @@ impl Session {
     }
 
     /// One step: what it is, where, and a text.
-    fn change(&mut self, step: u8, at: u8, text: &str, known: &mut KnownRuns) {
+    fn change(&mut self, step: u8, at: u8, text: &str, known: &mut ScanCache) {
         let at = usize::from(at);
         let count = self.messages.len();
         match step % 12 {
             0 | 1 if count < MOST_MESSAGES => self.messages.push((at % ROLES.len(), vec![text.to_owned()])),
             2 if count < MOST_MESSAGES => {
-                let long = format!("{text}{}", ".".repeat(SHORTEST_KNOWN));
+                let long = format!("{text}{}", ".".repeat(MIN_CACHED_RUN_BYTES));
                 self.messages.insert(at % (count + 1), (1, vec![long]));
             }
             3 => self.tenant = at % TENANTS.len(),
@@ -109,10 +109,10 @@ impl Session {
     }
 
     /// Judges with and without what is known.
-    fn compare(&self, policies: &[Policy; 2], scratch: &mut Scratch, known: &mut KnownRuns) {
+    fn compare(&self, policies: &[Policy; 2], scratch: &mut Scratch, known: &mut ScanCache) {
         let body = self.body();
         let mut text = BodyText::new();
-        if Call::read(Dialect::Chat, body.as_bytes(), &mut Workspace::new(), &mut text).is_err() {
+        if ParsedRequest::read(Dialect::Chat, body.as_bytes(), &mut Workspace::new(), &mut text).is_err() {
             return;
         }
         let Policy { engine, profiles } = &policies[self.policy];
@@ -121,9 +121,9 @@ impl Session {
         let mut inspection = RequestInspection::new(Budget::unlimited());
         let recalled = loop {
             let tenant = TENANTS[self.tenant];
-            let recall = Some(Recall { known, tenant });
+            let recall = Some(TenantScanCache { known, tenant });
             let slice = Duration::ZERO;
-            match inspection.step_recalling(recall, engine, profile, &text, slice, scratch) {
+            match inspection.step_with_cache(recall, engine, profile, &text, slice, scratch) {
                 Ok(None) => {}
                 Ok(Some(verdict)) => break Ok(verdict),
                 Err(fault) => break Err(fault),
@@ -135,7 +135,7 @@ impl Session {
 }
 
 fuzz_target!(|input: &[u8]| POLICIES.with_borrow_mut(|(policies, scratch)| {
-    let mut known = KnownRuns::new(MOST);
+    let mut known = ScanCache::new(MOST);
     let mut session = Session::default();
     for step in input.split(|byte| *byte == b'\n').take(64) {
         let [kind, at, text @ ..] = step else { continue };

@@ -3,29 +3,29 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use proofgate_multipart::{Boundary, Event, FormReader, MultipartError};
+use proofgate_multipart::{InvalidBoundary, FormEvent, FormReader, MultipartError};
 
 type Parts = Vec<(String, Option<String>, Vec<u8>)>;
 
-fn read(boundary: &Boundary, body: &[u8], size: usize) -> Result<Parts, MultipartError> {
+fn read(boundary: &InvalidBoundary, body: &[u8], size: usize) -> Result<Parts, MultipartError> {
     let mut reader = FormReader::new(boundary);
     let mut parts = Parts::new();
     for mut piece in body.chunks(size) {
         loop {
             let step = reader.read(piece)?;
             match step.event {
-                Some(Event::Part(part)) => parts.push((part.name, part.file_name, Vec::new())),
-                Some(Event::Data(data)) => {
+                Some(FormEvent::Part(part)) => parts.push((part.name, part.file_name, Vec::new())),
+                Some(FormEvent::Data(data)) => {
                     let part = parts.last_mut().expect("data stands in a part");
                     part.2.extend_from_slice(data);
                 }
-                Some(Event::PartEnd) => {}
+                Some(FormEvent::PartEnd) => {}
                 None => break,
             }
             piece = &piece[step.consumed..];
         }
     }
-    reader.end()?;
+    reader.finish()?;
     Ok(parts)
 }
 
@@ -33,7 +33,7 @@ fuzz_target!(|input: &[u8]| {
     let Some((&size, body)) = input.split_first() else {
         return;
     };
-    let boundary = Boundary::of(b"multipart/form-data; boundary=b").expect("it is one");
+    let boundary = InvalidBoundary::of(b"multipart/form-data; boundary=b").expect("it is one");
     let whole = read(&boundary, body, body.len().max(1));
     assert_eq!(read(&boundary, body, usize::from(size) + 1), whole);
     let Ok(parts) = whole else { return };

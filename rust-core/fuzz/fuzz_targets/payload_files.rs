@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use libfuzzer_sys::fuzz_target;
 use proofgate_evidence::EvidenceError;
 use proofgate_evidence::payloads::{
-    ENTRY, Field, FrameHeader, HEADER, PAYLOAD_INDEX, PAYLOADS, PayloadFiles, Placed,
+    ENTRY_LEN, PayloadField, PayloadHeader, HEADER_LEN, PAYLOAD_INDEX_FILE, PAYLOADS_FILE, PayloadFiles, Placed,
 };
 use proofgate_payloads::{is_punched, punch};
 use proofgate_wal::simulated::SimulatedDisk;
@@ -25,7 +25,7 @@ fn path(name: &str) -> PathBuf {
 fn disk(index: &[u8], frames: &[u8]) -> io::Result<SimulatedDisk> {
     let disk = SimulatedDisk::new();
     disk.create_dir(Path::new(DIR))?;
-    for (name, bytes) in [(PAYLOADS, frames), (PAYLOAD_INDEX, index)] {
+    for (name, bytes) in [(PAYLOADS_FILE, frames), (PAYLOAD_INDEX_FILE, index)] {
         write_full(&*disk.create(&path(name))?, bytes, 0)?;
     }
     Ok(disk)
@@ -36,12 +36,12 @@ fn make_headers(index: &[u8], frames: &mut [u8]) {
     for entry in index.as_chunks::<8>().0 {
         let offset = usize::try_from(u64::from_le_bytes(*entry).wrapping_sub(1)).ok();
         let rest = offset.and_then(|offset| frames.get_mut(offset..));
-        let Some(raw) = rest.and_then(|rest| rest.first_chunk_mut::<HEADER>()) else {
+        let Some(raw) = rest.and_then(|rest| rest.first_chunk_mut::<HEADER_LEN>()) else {
             continue;
         };
-        let header = FrameHeader {
+        let header = PayloadHeader {
             seq: u64::from(raw[8]),
-            field: Field::ALL[usize::from(raw[16] & 1)],
+            field: PayloadField::ALL[usize::from(raw[16] & 1)],
             bytes: u32::from_le_bytes([raw[20], raw[21], raw[22], raw[23]]),
         };
         *raw = header.encode();
@@ -49,20 +49,20 @@ fn make_headers(index: &[u8], frames: &mut [u8]) {
 }
 
 fn sealed(placed: Placed) -> Range<usize> {
-    let begin = placed.offset as usize + HEADER;
+    let begin = placed.offset as usize + HEADER_LEN;
     begin..begin + placed.bytes as usize
 }
 
 /// Where a body of an exchange is, after all that is said of it was compared with the files.
-fn look(files: &PayloadFiles, frames: &[u8], seq: u64, field: Field) -> Option<Placed> {
+fn look(files: &PayloadFiles, frames: &[u8], seq: u64, field: PayloadField) -> Option<Placed> {
     let placed = match files.place(seq, field) {
         Ok(placed) => placed?,
         Err(EvidenceError::Corruption { .. }) => return None,
         Err(other) => panic!("{other}"),
     };
     let bytes = placed.bytes;
-    let header = &frames[placed.offset as usize..][..HEADER];
-    assert_eq!(header, FrameHeader { seq, field, bytes }.encode());
+    let header = &frames[placed.offset as usize..][..HEADER_LEN];
+    assert_eq!(header, PayloadHeader { seq, field, bytes }.encode());
     assert_eq!(files.sealed(placed).ok().as_deref(), frames.get(sealed(placed)));
     Some(placed)
 }
@@ -82,7 +82,7 @@ fuzz_target!(|input: &[u8]| {
     let entries = files.entries().expect("a disk without faults");
     let mut allowed = Vec::new();
     for seq in (0..=entries).chain([erased, u64::MAX / 16, u64::MAX]) {
-        for field in Field::ALL {
+        for field in PayloadField::ALL {
             let placed = look(&files, &frames, seq, field);
             assert!(placed.is_none() || seq < entries);
             allowed.extend(placed.filter(|_| seq == erased).map(sealed));
@@ -90,7 +90,7 @@ fuzz_target!(|input: &[u8]| {
     }
     punch(&disk, dir, &[erased]).expect("a disk without faults");
     assert!(matches!(is_punched(&disk, dir, &[erased]), Ok(true)));
-    let left = disk.read(&path(PAYLOADS)).expect("it is there");
+    let left = disk.read(&path(PAYLOADS_FILE)).expect("it is there");
     assert_eq!(left.len(), frames.len());
     for (at, (left, before)) in left.iter().zip(&frames).enumerate() {
         let is_its = || allowed.iter().any(|range| range.contains(&at));
@@ -100,7 +100,7 @@ fuzz_target!(|input: &[u8]| {
     let first = allowed.into_iter().next().unwrap_or_default();
     assert!(left[first].iter().all(|byte| *byte == 0));
     let mut index = index.to_vec();
-    let entry = index.iter_mut().skip(erased as usize * ENTRY).take(ENTRY);
+    let entry = index.iter_mut().skip(erased as usize * ENTRY_LEN).take(ENTRY_LEN);
     entry.for_each(|byte| *byte = 0);
-    assert_eq!(disk.read(&path(PAYLOAD_INDEX)), Some(index));
+    assert_eq!(disk.read(&path(PAYLOAD_INDEX_FILE)), Some(index));
 });

@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use proofgate_providers::{Dialect, EventEnds, EventReader, EventTooLarge, StreamEvent, Usage, UsageReader};
+use proofgate_providers::{Dialect, EventBoundaries, EventReader, EventTooLarge, StreamEvent, Usage, UsageReader};
 use std::cell::RefCell;
 
 /// What a reader says, written down so that two can be compared without allocation.
@@ -20,7 +20,7 @@ impl Told {
     fn add(&mut self, event: &StreamEvent<'_>) {
         let data = event.data.unwrap_or_default();
         for offset in [0, data.len() / 2, data.len()] {
-            assert!(event.locate(offset) <= event.raw.len());
+            assert!(event.raw_offset(offset) <= event.raw.len());
         }
         self.raw.extend_from_slice(event.raw);
         self.data.extend_from_slice(data);
@@ -28,7 +28,7 @@ impl Told {
             self.raw.len(),
             self.data.len(),
             event.data.is_some(),
-            event.unknown_fields,
+            event.has_unknown_fields,
         ));
     }
 }
@@ -59,7 +59,7 @@ fn tell(stream: &[u8], limit: usize, told: &mut Told, mut next_read: impl FnMut(
 
 /// How many events end in the stream, and the usage that it tells.
 fn relay(dialect: Dialect, stream: &[u8], mut next_read: impl FnMut() -> usize) -> (usize, Option<Usage>) {
-    let (mut ends, mut usage) = (EventEnds::default(), UsageReader::new(dialect));
+    let (mut ends, mut usage) = (EventBoundaries::default(), UsageReader::new(dialect));
     let (mut at, mut count) = (0, 0);
     while at < stream.len() {
         let end = (at + next_read()).min(stream.len());

@@ -4,7 +4,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use proofgate_translate::{
-    Asked, EventKind, Step, Target, UntranslatableFields, anthropic_invoke, anthropic_openai, chat_customs,
+    RequestContext, EventKind, Step, Target, UntranslatableFieldPolicy, anthropic_invoke, anthropic_openai, chat_customs,
     openai_anthropic, openai_converse, openai_gemini, openai_responses, responses_openai,
 };
 
@@ -38,22 +38,22 @@ fuzz_target!(|input: &[u8]| {
         model: "m",
         max_output_tokens: 100,
         untranslatable: match mode & 1 {
-            0 => UntranslatableFields::Refuse,
-            _ => UntranslatableFields::Drop,
+            0 => UntranslatableFieldPolicy::Refuse,
+            _ => UntranslatableFieldPolicy::Drop,
         },
     };
-    let asked = Asked {
+    let asked = RequestContext {
         model: "c".into(),
         stream: true,
         include_usage: mode & 1 == 1,
         customs: vec!["c".into()],
-        ..Asked::default()
+        ..RequestContext::default()
     };
     let mut out = Vec::new();
     match (mode >> 1) % 31 {
-        0 => drop(openai_anthropic::request(data, &target, &mut out).map(|_| is_json(&out))),
+        0 => drop(openai_anthropic::translate_request(data, &target, &mut out).map(|_| is_json(&out))),
         1 => drop(anthropic_openai::request(data, &target, &mut out).map(|_| is_json(&out))),
-        2 => drop(openai_gemini::request(data, &target, &mut out).map(|_| is_json(&out))),
+        2 => drop(openai_gemini::translate_request(data, &target, &mut out).map(|_| is_json(&out))),
         3 => drop(openai_anthropic::answer(data, &asked, 1, &mut out).map(|_| is_json(&out))),
         4 => drop(anthropic_openai::answer(data, &asked, &mut out).map(|_| is_json(&out))),
         5 => drop(openai_gemini::answer(data, &asked, 1, &mut out).map(|_| is_json(&out))),
@@ -71,18 +71,18 @@ fuzz_target!(|input: &[u8]| {
             let _ = translated.finish(&mut out);
         }
         9 => {
-            openai_anthropic::error(400, data, &mut out);
+            openai_anthropic::translate_error(400, data, &mut out);
             is_json(&out);
         }
         10 => {
-            anthropic_openai::error(400, data, &mut out);
+            anthropic_openai::translate_error(400, data, &mut out);
             is_json(&out);
         }
         11 => {
-            openai_gemini::error(400, data, &mut out);
+            openai_gemini::translate_error(400, data, &mut out);
             is_json(&out);
         }
-        12 => drop(openai_converse::request(data, &target, &mut out).map(|_| is_json(&out))),
+        12 => drop(openai_converse::translate_request(data, &target, &mut out).map(|_| is_json(&out))),
         13 => drop(anthropic_invoke::request(data, &target, &["beta"], &mut out).map(|_| is_json(&out))),
         14 => drop(openai_converse::answer(data, &asked, 1, &mut out).map(|_| is_json(&out))),
         15 => drop(anthropic_invoke::answer(data, &mut out).map(|()| is_json(&out))),
@@ -101,11 +101,11 @@ fuzz_target!(|input: &[u8]| {
             });
         }
         18 => {
-            openai_converse::error(400, None, data, &mut out);
+            openai_converse::translate_error(400, None, data, &mut out);
             is_json(&out);
         }
         19 => {
-            anthropic_invoke::error(400, None, data, &mut out);
+            anthropic_invoke::translate_error(400, None, data, &mut out);
             is_json(&out);
         }
         20 => drop(responses_openai::request(data, &target, &mut out).map(|_| is_json(&out))),
@@ -116,10 +116,10 @@ fuzz_target!(|input: &[u8]| {
             let _ = translated.finish(&mut out);
         }
         23 => {
-            responses_openai::error(400, data, &mut out);
+            responses_openai::translate_error(400, data, &mut out);
             is_json(&out);
         }
-        24 => drop(responses_openai::request_to_chat(data, &target, &mut out).map(|_| is_json(&out))),
+        24 => drop(responses_openai::translate_for_chat(data, &target, &mut out).map(|_| is_json(&out))),
         25 => drop(openai_responses::answer(data, &asked, 1, &mut out).map(|_| is_json(&out))),
         26 => {
             let mut translated = openai_responses::Stream::new(&asked, 1);
@@ -133,7 +133,7 @@ fuzz_target!(|input: &[u8]| {
             stream(data, |line, out| translated.event(line, out).ok());
         }
         _ => {
-            openai_responses::error(400, data, &mut out);
+            openai_responses::translate_error(400, data, &mut out);
             is_json(&out);
         }
     }

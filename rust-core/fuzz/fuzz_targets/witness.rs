@@ -17,9 +17,9 @@ fuzz_target!(|text: &str| {
     };
     // No input here is cosigned by this key, and what it cosigns verifies.
     let public = key.verifying_key();
-    assert!(Cosignature::from_answer(signed.text(), text, &public).is_err());
+    assert!(Cosignature::from_response(signed.text(), text, &public).is_err());
     let Ok(answer) = key.cosign(&signed, 9).map(|cosignature| cosignature.line) else {
         return;
     };
-    assert!(Cosignature::from_answer(signed.text(), &answer, &public).is_ok());
+    assert!(Cosignature::from_response(signed.text(), &answer, &public).is_ok());
 });

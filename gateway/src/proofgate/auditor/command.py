@@ -168,7 +168,7 @@ def run(options: argparse.Namespace) -> int:
         options.files = ledger_folder(options.replica)
     parts = (*(() if options.ledger is not None else (workers,)), audited, mirrored, streamed)
     refused = _folder_error(options) or next(
-        filter(None, (part.wrong_arguments(options) for part in parts)), None
+        filter(None, (part.argument_error(options) for part in parts)), None
     )
     if refused:
         return fail(refused, EXIT_USAGE)

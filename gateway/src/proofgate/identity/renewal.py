@@ -119,9 +119,9 @@ class CredentialSource:
 class CredentialRenewer(Refresher):
     """Keeps the credentials of a worker's providers fresh. Runs on the event loop and waits in threads."""
 
-    what = "the credentials of providers"
+    description = "the credentials of providers"
     tick_seconds = TICK_SECONDS
-    first_seconds = INITIAL_FETCH_SECONDS
+    first_round_seconds = INITIAL_FETCH_SECONDS
 
     def __init__(
         self,

@@ -34,7 +34,7 @@ impl Evaluation {
         };
         let scope = match seed % 2 {
             0 => Scope::User,
-            _ => Scope::Answer,
+            _ => Scope::Response,
         };
         self.scan_whole(scope, text);
         self.scan_parts(scope, text, seed);
