@@ -88,7 +88,11 @@ def bring(auditor: Auditor, ledger: Path, tmp_path: Path) -> Callable[..., Mirro
     def make(**more: Any) -> Mirror:
         target = more.pop("target", DirectoryTarget(tmp_path / "mirror"))
         return Mirror(
-            target, cast("_core.Auditor", auditor), ledger, tmp_path / "state", **{"recheck_seconds": 0.0} | more
+            target,
+            cast("_core.Auditor", auditor),
+            ledger,
+            tmp_path / "state",
+            **{"recheck_seconds": 0.0} | more,
         )
 
     return make
