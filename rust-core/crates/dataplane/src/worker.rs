@@ -127,11 +127,14 @@ impl Worker {
         config.analysis.iter().try_for_each(AnalysisConfig::check)?;
         let keys = LedgerKeys::new(&config.ledger)?;
         Ok(Worker {
-            profiler: Arc::new(Profiler::new(config.profile_stages)),
+            profiler: Arc::new(Profiler::new(config.profiling.stages)),
             engine: Mutex::new(Arc::clone(&blueprint.terms.engine)),
             wanted: Mutex::new(blueprint.terms.authenticator.wanted_key_sets()),
             hooks: HooksInService::new(&config.hooks),
-            shards: Mutex::new(TenantShards::new(&blueprint.terms.digest, config.tenant_shards)),
+            shards: Mutex::new(TenantShards::new(
+                &blueprint.terms.digest,
+                config.tenant_shards.is_some(),
+            )),
             config: Mutex::new(Arc::new(config)),
             blueprint: Mutex::new(Some(blueprint)),
             keys,
@@ -162,7 +165,7 @@ impl Worker {
         let blueprint = Blueprint::new(&config, Some(&in_service))?;
         let wanted = blueprint.terms.authenticator.wanted_key_sets();
         let engine = Arc::clone(&blueprint.terms.engine);
-        let next = shards.with_configuration(&blueprint.terms.digest, config.tenant_shards);
+        let next = shards.with_configuration(&blueprint.terms.digest, config.tenant_shards.is_some());
         let change = Change {
             blueprint: Some(blueprint),
             shards: next.in_service().clone(),
@@ -344,8 +347,8 @@ impl Worker {
         });
         let desk = Arc::new(Desk::default());
         let bounds = Bounds {
-            bytes: ledger.log_bytes,
-            age: ledger.log_age,
+            bytes: ledger.rotation.bytes,
+            age: ledger.rotation.age,
         };
         let (phase, told) = watch::channel(Phase::Serving);
         let metrics = Metrics::new(&self.profiler, &self.hooks);
@@ -573,7 +576,7 @@ impl Worker {
         while log.watermark.checkpointed() < size && Instant::now() < deadline {
             thread::park_timeout(Duration::from_millis(20));
         }
-        let shred_keys = self.config().shred_keys.clone();
+        let shred_keys = self.config().ledger.shred_keys_directory.clone();
         let shred_keys = shred_keys.map(|directory| ShredKeys::read(&FileStorage, Path::new(&directory)));
         let shred_keys = shred_keys.transpose().map_err(failed)?;
         let proven = evidence::prove_readable(found, Some(&running.verifying_key), shred_keys.as_ref());

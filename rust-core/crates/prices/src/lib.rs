@@ -7,13 +7,14 @@
 //! The crate does no I/O and reads no clock. Nothing here is a floating-point number.
 #![forbid(unsafe_code)]
 
+mod day;
 mod decimal;
 mod entry;
 mod price;
 mod rates;
 mod table;
 
-pub use decimal::DecimalError;
+pub use decimal::{DecimalError, nanodollars};
 pub use entry::{Entry, Level, PriceError};
 pub use price::{Bands, Most, Price, Served};
 pub use rates::{MAX_COST, Rates, Tokens};

@@ -79,11 +79,11 @@ impl SignerPlan {
     ///
     /// # Errors
     /// What is wrong with it; never a part of a key.
-    pub fn new(aws: &Aws) -> Result<Self, String> {
-        require_graphic("region", Some(&aws.region))?;
+    pub fn new(aws: Aws<'_>) -> Result<Self, String> {
+        require_graphic("region", Some(aws.region))?;
         Ok(SignerPlan {
-            region: aws.region.clone(),
-            keys: aws.keys.as_ref().map(Keys::new).transpose()?,
+            region: aws.region.to_owned(),
+            keys: aws.keys.map(Keys::new).transpose()?,
         })
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use proofgate_auth::{AllowList, ApiKey, Authenticator, ShardedTenant, Shards, Tenant, TenantTable};
 use proofgate_base::Error;
 use proofgate_base::routing::RoutingKey;
-use proofgate_config::{Config, Cors, PersonalData, Settings, Timeouts};
+use proofgate_config::{Config, Cors, PayloadMode, PersonalData, Settings, Timeouts};
 use proofgate_evidence::payloads::MAX_PAYLOAD;
 use proofgate_evidence::{FileStorage, ShredKeys};
 use proofgate_external_policies::Hook;
@@ -108,7 +108,7 @@ impl Terms {
                 allowed: AllowList {
                     models: tenant.models.clone(),
                     endpoints: tenant.endpoints.clone(),
-                    hosted_tools: tenant.hosted_tools.clone(),
+                    hosted_tools: tenant.hosted_tools.allow.clone(),
                 },
                 quotas: Arc::new(Quotas::with_budgets(
                     &tenant.limits,
@@ -117,11 +117,11 @@ impl Terms {
                 )),
                 denied_betas: tenant.denied_betas.clone(),
                 guarded: ToolPolicy::of(tenant.guarded_tools.as_ref()),
-                tool_calls: tenant.tool_calls.into(),
+                tool_calls: (&tenant.hosted_tools).into(),
                 wait: tenant.wait,
                 profile: profile(&engine, "tenant", &tenant.name, tenant.policy.as_ref())?,
                 hooks: config.hooks.named("tenant", &tenant.name, &tenant.policies)?,
-                payload_bytes: payload_bytes(config, "tenant", &tenant.name, tenant.payload_bytes)?,
+                payload_bytes: payload_bytes(config, "tenant", &tenant.name, tenant.payloads)?,
             };
             Ok(plan)
         });
@@ -131,16 +131,16 @@ impl Terms {
                 allowed: AllowList {
                     models: plan.models.clone(),
                     endpoints: plan.endpoints.clone(),
-                    hosted_tools: plan.hosted_tools.clone(),
+                    hosted_tools: plan.hosted_tools.allow.clone(),
                 },
                 quotas: Arc::new(quotas.shared_in_namespaces(&plan.name, &plan.namespace_limits)),
                 denied_betas: plan.denied_betas.clone(),
                 guarded: ToolPolicy::of(plan.guarded_tools.as_ref()),
-                tool_calls: plan.tool_calls.into(),
+                tool_calls: (&plan.hosted_tools).into(),
                 wait: plan.wait,
                 profile: profile(&engine, "plan", &plan.name, plan.policy.as_ref())?,
                 hooks: config.hooks.named("plan", &plan.name, &plan.policies)?,
-                payload_bytes: payload_bytes(config, "plan", &plan.name, plan.payload_bytes)?,
+                payload_bytes: payload_bytes(config, "plan", &plan.name, plan.payloads)?,
             };
             Ok(plan)
         });
@@ -151,8 +151,12 @@ impl Terms {
             ..Limits::default()
         };
         Ok(Terms {
-            authenticator: Authenticator::new(tenants(config)?, named_plans(config)?, config.jwt.clone())
-                .map_err(|error| refuse(&error))?,
+            authenticator: Authenticator::new(
+                tenants(config)?,
+                named_plans(config)?,
+                config.issuers().to_vec(),
+            )
+            .map_err(|error| refuse(&error))?,
             plans,
             known_bytes: known_bytes(config.limits.buffered_bytes, &engine),
             engine,
@@ -171,10 +175,10 @@ impl Terms {
             label_sets: config.metrics.label_sets,
             buffered_bytes: config.limits.buffered_bytes,
             timeouts: config.timeouts,
-            personal_data: config.personal_data,
+            personal_data: config.ledger.personal_data(),
             telemetry: Settings::new(&config.telemetry)?,
             digest: digest(&config.config_digest)
-                .ok_or_else(|| Error::Config("config_digest is not SHA-256 in hex".into()))?,
+                .ok_or_else(|| Error::Config("configDigest is not SHA-256 in hex".into()))?,
             shred_keys: shred_keys(config)?,
         })
     }
@@ -219,7 +223,7 @@ impl Terms {
 
 /// The keys of tenants, and one for each tenant of the configuration.
 fn shred_keys(config: &Config) -> Result<Option<Arc<ShredKeys>>, Error> {
-    let Some(directory) = &config.shred_keys else {
+    let Some(directory) = &config.ledger.shred_keys_directory else {
         return Ok(None);
     };
     let keys = ShredKeys::read(&FileStorage, Path::new(directory))
@@ -251,14 +255,17 @@ fn profile(engine: &Engine, kind: &str, name: &str, policy: Option<&TenantPolicy
         .map_err(|error| Error::Config(format!("{kind} {name:?}: {error}")))
 }
 
-/// What a tenant or plan has stored, where that can be.
+/// Bytes of a body that a tenant or plan has stored, at most, where that can be; `mode`: its own.
 fn payload_bytes(
     config: &Config,
     kind: &str,
     name: &str,
-    most: Option<usize>,
+    mode: Option<PayloadMode>,
 ) -> Result<Option<usize>, Error> {
-    let Some(bytes) = most else { return Ok(None) };
+    let mode = mode.or(config.ledger.payloads.map(|payloads| payloads.mode));
+    if mode != Some(PayloadMode::Stored) {
+        return Ok(None);
+    }
     let refuse = |why: &str| {
         Err(Error::Config(format!(
             "cannot store payloads for {kind} {name:?}: {why}"
@@ -267,15 +274,16 @@ fn payload_bytes(
     let Some(payloads) = config.ledger.payloads else {
         return refuse("ledger.payloads is not configured");
     };
-    if config.shred_keys.is_none() {
+    if config.ledger.shred_keys_directory.is_none() {
         return refuse("this needs shred keys, but no folder of shred keys is configured");
     }
+    let bytes = payloads.max_bytes;
     if bytes > MAX_PAYLOAD || bytes.saturating_mul(2) > payloads.budget_bytes {
         return refuse(
             "the limit of one body must be at most half of the memory for all bodies, and at most 64 MiB",
         );
     }
-    Ok(most)
+    Ok(Some(bytes))
 }
 
 /// The indices of the plans that have names: they stand behind those of the tenants.

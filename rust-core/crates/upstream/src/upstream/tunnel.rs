@@ -42,22 +42,21 @@ impl Proxy {
     /// # Errors
     /// What is wrong with them; never with the credentials.
     pub fn new(settings: &EgressProxy) -> Result<Self, String> {
-        let EgressProxy {
-            host,
-            port,
-            authorization,
-        } = settings;
+        let EgressProxy { url, authorization } = settings;
+        let base = BaseUrl::parse(url)
+            .ok()
+            .filter(|base| !base.tls && base.path.is_empty());
         let is_value = |text: &String| text.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic());
-        if host.is_empty() || !authorization.iter().all(is_value) {
+        let Some(base) = base.filter(|_| authorization.iter().all(is_value)) else {
             return Err(
-                "egress: the proxy has no host, or its credentials contain a character that a header cannot \
-                        have"
+                "egress: the URL of the proxy is not http://HOST:PORT, or its credentials contain a character \
+                        that a header cannot have"
                     .into(),
             );
-        }
+        };
         Ok(Proxy {
-            host: host.clone(),
-            port: *port,
+            host: base.host.to_ascii_lowercase(),
+            port: base.port,
             authorization: authorization.clone(),
         })
     }
