@@ -129,7 +129,7 @@ fn a_tenant_without_a_shred_key_and_a_file_that_holds_none_make_a_configuration_
     const KEY: &str = "BwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwc=\n";
     let folder = tempfile::TempDir::new().unwrap();
     let mut config = config("gold", "one");
-    config.shred_keys = Some(folder.path().display().to_string());
+    config.ledger.shred_keys_directory = Some(folder.path().display().to_string());
     let refused = |config: &Config| Blueprint::new(config, None).map(|_| ()).unwrap_err().to_string();
     std::fs::write(folder.path().join("another"), KEY).unwrap();
     assert!(refused(&config).contains("\"t\" has no shred key"));
@@ -138,8 +138,8 @@ fn a_tenant_without_a_shred_key_and_a_file_that_holds_none_make_a_configuration_
     std::fs::write(folder.path().join("t"), KEY).unwrap();
     let terms = first(&config).terms;
     assert!(terms.shred_key("t").unwrap().is_some() && terms.shred_key("new").is_err());
-    config.shred_keys = Some("/nowhere".to_owned());
+    config.ledger.shred_keys_directory = Some("/nowhere".to_owned());
     assert!(refused(&config).contains("/nowhere"));
-    config.shred_keys = None;
+    config.ledger.shred_keys_directory = None;
     assert!(first(&config).terms.shred_key("t").unwrap().is_none());
 }

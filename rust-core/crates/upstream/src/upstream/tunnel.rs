@@ -313,8 +313,7 @@ mod tests {
     #[test]
     fn a_tunnel_is_asked_for_by_name_and_port() {
         let proxy = Proxy::new(&EgressProxy {
-            host: "proxy.example.com".into(),
-            port: 3128,
+            url: "http://proxy.example.com:3128".into(),
             authorization: Some("Basic dTpw".into()),
         });
         let request = |url: &str| {
@@ -351,8 +350,7 @@ mod tests {
     #[test]
     fn credentials_that_would_end_a_line_are_refused_without_being_quoted() {
         let settings = EgressProxy {
-            host: "proxy".into(),
-            port: 1,
+            url: "http://proxy:1".into(),
             authorization: Some("Basic secret\r\nX: y".into()),
         };
         let message = Proxy::new(&settings).err().unwrap();
