@@ -1,7 +1,7 @@
 """A checked configuration as `_core.Worker` takes it, and as it is archived.
 
 It is the configuration file's own document: sections, names, words and units are those of the schema, with
-every default. In the place of file names it has what is in the files. It leaves out what only Python acts on,
+every default. Instead of names of files it has what is in them. It leaves out what only Python acts on,
 and adds what Python has resolved from several places.
 """
 

@@ -19,10 +19,10 @@ pub struct Tls {
     pub certificate_pem: String,
     pub private_key_pem: String,
     pub min_version: String,
-    /// Authorities of clients' certificates: whoever shows none is not served. `None` asks nobody for one.
+    /// Authorities of clients' certificates: a client without one is not served. `None`: no certificate is requested.
     #[serde(default)]
     pub client_ca_pem: Option<String>,
-    /// Of these DNS names, a client's certificate has to have one; without any, the authority is enough.
+    /// DNS names, one of which a client's certificate must have. Empty: the authority is enough.
     #[serde(default)]
     pub client_names: Vec<String>,
     /// Whether connections without TLS are served as well, behind a load balancer that changes over.
@@ -63,10 +63,10 @@ pub struct Timeouts {
     /// From a request's head to the end of its answer.
     #[serde(rename = "answerSeconds", deserialize_with = "seconds")]
     pub answer: Duration,
-    /// How long a stream is silent at most before its client is told that it goes on; `None`: for ever.
+    /// The longest silence of a stream before its client gets a comment; `None`: no comments.
     #[serde(rename = "heartbeatSeconds", default, deserialize_with = "optional_seconds")]
     pub heartbeat: Option<Duration>,
-    /// Of a client's connection, after which the next answer ends it.
+    /// The age of a client's connection after which the next answer ends it.
     #[serde(rename = "connectionAgeSeconds", deserialize_with = "seconds")]
     pub connection_age: Duration,
     #[serde(rename = "drainSeconds", deserialize_with = "seconds")]

@@ -142,7 +142,7 @@ impl Config {
 #[serde(deny_unknown_fields)]
 pub struct TenantShards {}
 
-/// JSON Web Tokens in the place of API keys.
+/// JSON Web Tokens instead of API keys.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Jwt {

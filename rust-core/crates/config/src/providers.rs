@@ -27,7 +27,7 @@ pub struct Provider {
     /// What requests to it are signed with; `None` where that is issued while the worker runs, and arrives later.
     #[serde(default)]
     pub aws_keys: Option<AwsKeys>,
-    /// It wants a key or a certificate and there is none: its models are refused, and everything else goes on.
+    /// It needs a key or a certificate and there is none: requests for its models are refused, and for all others are not.
     #[serde(default)]
     pub key_missing: bool,
     /// The region that requests are signed for, such as `us-east-1`.

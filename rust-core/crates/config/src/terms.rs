@@ -26,10 +26,10 @@ pub struct Plan {
     /// Tools that may not be called after a text of a tool that reads like instructions.
     #[serde(default)]
     pub guarded_tools: Option<GuardedTools>,
-    /// Of a tenant as a whole.
+    /// Limits of a tenant as a whole.
     #[serde(default)]
     pub limits: Limits,
-    /// Of each of its keys by itself.
+    /// Limits of each of its keys.
     #[serde(default)]
     pub key_limits: Limits,
     /// What may be spent on models.
@@ -38,7 +38,7 @@ pub struct Plan {
     /// What the tenants of shards share that are of one namespace and have this plan.
     #[serde(default)]
     pub namespace_limits: Limits,
-    /// How long a request waits that fits once others have given back what they reserved.
+    /// How long a request waits that fits once others have released what they reserved.
     #[serde(rename = "waitSeconds", default, deserialize_with = "seconds")]
     pub wait: Duration,
     #[serde(default)]
@@ -69,16 +69,16 @@ pub struct Tenant {
     /// Tools that may not be called after a text of a tool that reads like instructions.
     #[serde(default)]
     pub guarded_tools: Option<GuardedTools>,
-    /// Of the tenant as a whole.
+    /// Limits of the tenant as a whole.
     #[serde(default)]
     pub limits: Limits,
-    /// Of each of its keys by itself.
+    /// Limits of each of its keys.
     #[serde(default)]
     pub key_limits: Limits,
     /// What may be spent on models.
     #[serde(default)]
     pub model_budgets: Vec<ModelBudget>,
-    /// How long a request waits that fits once others have given back what they reserved.
+    /// How long a request waits that fits once others have released what they reserved.
     #[serde(rename = "waitSeconds", default, deserialize_with = "seconds")]
     pub wait: Duration,
     #[serde(default)]
