@@ -21,7 +21,7 @@ log = logging.getLogger("proofgate")
 FOLDER = "configurations"
 #: The form of what is archived (its `format`). Earlier versions wrote another one, which had no number.
 FORMAT = 2
-_MAXIMUM = 64 << 20
+_MAX_CONFIGURATION_BYTES = 64 << 20
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _PREFIX = re.compile(r"[0-9a-f]{16}(?:[0-9a-f]{48})?")
 
@@ -43,11 +43,11 @@ class Archive:
         self._waiting: list[bytes] = []
 
     @property
-    def complete(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether everything that was to be kept is."""
         return not self._waiting
 
-    def keep(self, content: bytes) -> None:
+    def store(self, content: bytes) -> None:
         """Keeps one configuration, durably. What cannot be written now waits for `retry`, and is logged."""
         if content not in self._waiting:
             self._waiting.append(content)
@@ -61,14 +61,14 @@ class Archive:
     def _write(self, level: int) -> None:
         try:
             while self._waiting:
-                self._keep(self._waiting[0])
+                self._store(self._waiting[0])
                 self._waiting.pop(0)
         except OSError as error:
             log.log(level, "cannot archive a configuration in %s yet, will retry: %s", self._folder, error)
 
-    def _keep(self, content: bytes) -> None:
+    def _store(self, content: bytes) -> None:
         path = self._folder / f"{hashlib.sha256(content).hexdigest()}.json"
-        if read_regular(path, _MAXIMUM) == content:
+        if read_regular(path, _MAX_CONFIGURATION_BYTES) == content:
             return
         self._folder.mkdir(exist_ok=True)
         descriptor, name = tempfile.mkstemp(prefix=".", dir=self._folder)
@@ -86,7 +86,7 @@ class Archive:
             sync_folder(folder)
 
 
-def find(ledger: Path, digest: str) -> bytes:
+def find_configuration(ledger: Path, digest: str) -> bytes:
     """The configuration of a digest, or of its first 16 digits, as records name it.
 
     Raises ValueError for what is no digest, ArchiveError and OSError.
@@ -105,7 +105,7 @@ def find(ledger: Path, digest: str) -> bytes:
     if not matches:
         raise ArchiveError(f"{folder} has no configuration with the digest {digest}", "configuration_unknown")
     for name in matches:
-        content = read_regular(folder / f"{name}.json", _MAXIMUM)
+        content = read_regular(folder / f"{name}.json", _MAX_CONFIGURATION_BYTES)
         if content is not None and hashlib.sha256(content).hexdigest() == name:
             return content
     raise ArchiveError(

@@ -20,7 +20,7 @@ from proofgate_schema.terms import Terms
 
 from proofgate.archive import FORMAT
 from proofgate.config.auth import Auth
-from proofgate.config.prices import DefaultPrice, default_prices_of, price_documents
+from proofgate.config.prices import DefaultPrice, default_prices_for, price_documents
 from proofgate.config.telemetry import Telemetry
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ def _public(config: CheckedConfig) -> Json:
         shown = config.client_identities.get(provider["name"])
         provider["caPem"] = config.provider_cas.get(provider["name"])
         provider["clientCertificatePem"] = None if shown is None else shown.certificate_pem
-        provider["proxied"] = config.proxy is not None and config.proxy.serves(provider["baseURL"])
+        provider["proxied"] = config.proxy is not None and config.proxy.applies_to(provider["baseURL"])
         for header in provider["headers"]:
             header["secret"] = header["value"] is None
     for hook, told in zip(settings.policies, document["policies"], strict=True):
@@ -209,7 +209,7 @@ def prices_of(settings: Settings) -> list[Json]:
     if settings.default_prices:
         hosts = {provider.name: urlsplit(provider.base_url).hostname or "" for provider in settings.providers}
         targets = (target for model in settings.models for target in targets_of(model))
-        defaults = default_prices_of((hosts.get(provider, ""), upstream) for provider, upstream in targets)
+        defaults = default_prices_for((hosts.get(provider, ""), upstream) for provider, upstream in targets)
     return price_documents(settings.prices, defaults)
 
 

@@ -61,7 +61,7 @@ pub struct Config {
     pub models: Vec<Model>,
     /// What models cost; of those that come with the gateway only when the configuration asks for them.
     #[serde(default)]
-    pub prices: Vec<proofgate_prices::Entry>,
+    pub prices: Vec<proofgate_prices::PriceEntry>,
     pub tenants: Vec<Tenant>,
     /// What tenants of shards may use, by name.
     #[serde(default)]

@@ -4,7 +4,7 @@ use std::fmt;
 use std::num::NonZeroU64;
 use std::time::Duration;
 
-use proofgate_dialect::UntranslatableFields;
+use proofgate_dialect::UntranslatableFieldPolicy;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
@@ -58,7 +58,7 @@ pub struct Provider {
     pub responses: Responses,
     /// What becomes of fields that its dialect has no counterpart for.
     #[serde(default, rename = "untranslatableFields")]
-    pub untranslatable: UntranslatableFields,
+    pub untranslatable: UntranslatableFieldPolicy,
     /// Values of `anthropic-beta` that clients may send to it.
     #[serde(default, rename = "anthropicBetas")]
     pub betas: Option<Vec<String>>,

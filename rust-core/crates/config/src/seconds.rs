@@ -6,7 +6,7 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 
 /// The longest that is believed: more than 30 years.
-const MOST: f64 = 1e9;
+const MAX_SECONDS: f64 = 1e9;
 
 /// A number of seconds, 0 included.
 pub(crate) fn seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
@@ -23,7 +23,7 @@ pub(crate) fn optional_seconds<'de, D: Deserializer<'de>>(
 }
 
 fn duration<E: Error>(seconds: f64) -> Result<Duration, E> {
-    if !(0.0..=MOST).contains(&seconds) {
+    if !(0.0..=MAX_SECONDS).contains(&seconds) {
         return Err(E::custom("expected a number of seconds that is not negative"));
     }
     Duration::try_from_secs_f64(seconds).map_err(E::custom)

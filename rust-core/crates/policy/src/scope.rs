@@ -7,7 +7,7 @@ use crate::Direction;
 
 /// What a text is in a conversation.
 ///
-/// The order is that of the words in [`Scope::WORDS`]. Both kinds of arguments have one word: what a tool is called with is
+/// The order is that of the words in [`HoldScope::NAMES`]. Both kinds of arguments have one word: what a tool is called with is
 /// judged alike in the model's answer and in the history that a client sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum Scope {
@@ -27,9 +27,9 @@ pub enum Scope {
     #[default]
     Other,
     /// What the model answers.
-    Answer,
+    Response,
     /// What a tool is to be called with, in the model's answer.
-    AnswerArguments,
+    ResponseArguments,
 }
 
 impl Scope {
@@ -42,12 +42,12 @@ impl Scope {
         Scope::ToolArguments,
         Scope::ToolResult,
         Scope::Other,
-        Scope::Answer,
-        Scope::AnswerArguments,
+        Scope::Response,
+        Scope::ResponseArguments,
     ];
 
     /// The words for scopes in configurations and records.
-    pub const WORDS: [&'static str; 8] = [
+    pub const NAMES: [&'static str; 8] = [
         "instructions",
         "user",
         "assistant",
@@ -66,10 +66,10 @@ impl Scope {
             Scope::User => "user",
             Scope::Assistant => "assistant",
             Scope::ToolDescription => "tool_description",
-            Scope::ToolArguments | Scope::AnswerArguments => "tool_arguments",
+            Scope::ToolArguments | Scope::ResponseArguments => "tool_arguments",
             Scope::ToolResult => "tool_result",
             Scope::Other => "other",
-            Scope::Answer => "answer",
+            Scope::Response => "answer",
         }
     }
 
@@ -78,7 +78,7 @@ impl Scope {
     pub const fn label(self) -> &'static str {
         match self {
             Scope::ToolDescription => "tool description",
-            Scope::ToolArguments | Scope::AnswerArguments => "tool arguments",
+            Scope::ToolArguments | Scope::ResponseArguments => "tool arguments",
             Scope::ToolResult => "tool result",
             Scope::Other => "other field",
             _ => self.as_str(),
@@ -89,7 +89,7 @@ impl Scope {
     #[must_use]
     pub const fn direction(self) -> Direction {
         match self {
-            Scope::Answer | Scope::AnswerArguments => Direction::Response,
+            Scope::Response | Scope::ResponseArguments => Direction::Response,
             _ => Direction::Request,
         }
     }
@@ -102,7 +102,7 @@ impl Scope {
 
     /// The scopes of a direction that have this word.
     #[must_use]
-    pub fn named(word: &str, direction: Direction) -> Option<Self> {
+    pub fn from_name(word: &str, direction: Direction) -> Option<Self> {
         let mut all = Self::ALL.into_iter();
         all.find(|scope| scope.as_str() == word && scope.direction() == direction)
     }
@@ -152,7 +152,7 @@ impl<'de> Deserialize<'de> for ScopeSet {
                 .filter(|scope| scope.as_str() == word)
                 .for_each(|scope| set.insert(scope));
             if set == known && !Scope::ALL.iter().any(|scope| scope.as_str() == word) {
-                let words = Scope::WORDS.join(", ");
+                let words = Scope::NAMES.join(", ");
                 return Err(D::Error::custom(format!(
                     "there is no scope {word:?}; the scopes are: {words}"
                 )));

@@ -1,7 +1,7 @@
 //! Decimal numbers as they stand in configurations.
 
 /// Ten billion dollars.
-const MOST_NANODOLLARS: u64 = 10_000_000_000 * 1_000_000_000;
+const MAX_NANODOLLARS: u64 = 10_000_000_000 * 1_000_000_000;
 
 /// Why a text is no amount of dollars.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -18,7 +18,7 @@ pub enum DecimalError {
 }
 
 /// A decimal number times 10^`places`, at most `most`.
-pub(crate) fn scaled(text: &str, places: u32, most: u64) -> Result<u64, DecimalError> {
+pub(crate) fn parse_scaled(text: &str, places: u32, most: u64) -> Result<u64, DecimalError> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
     let digits = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
     if !digits(whole) || !digits(fraction) {
@@ -49,7 +49,7 @@ pub(crate) fn scaled(text: &str, places: u32, most: u64) -> Result<u64, DecimalE
 /// # Errors
 /// [`DecimalError`] for what is no decimal number, has more than nine decimal places, or is more than ten billion dollars.
 pub fn nanodollars(text: &str) -> Result<u64, DecimalError> {
-    scaled(text, 9, MOST_NANODOLLARS)
+    parse_scaled(text, 9, MAX_NANODOLLARS)
 }
 
 #[cfg(test)]
@@ -74,7 +74,7 @@ mod tests {
             ("1001", Err(DecimalError::TooLarge)),
             ("99999999999999999999", Err(DecimalError::TooLarge)),
         ] {
-            assert_eq!(scaled(text, 6, 1_000_000_000), expected, "{text}");
+            assert_eq!(parse_scaled(text, 6, 1_000_000_000), expected, "{text}");
         }
     }
 }
