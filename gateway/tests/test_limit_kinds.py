@@ -26,7 +26,7 @@ def test_money_is_an_amount_and_everything_else_a_number(kind: LimitKind) -> Non
     right, wrong = ("2.5", 7) if kind.is_money else (7, "2.5")
     quota = Quota.model_validate({alias: right})
     assert quota.has_budget is kind.is_money
-    assert quota.as_written() == {kind.alias: right}
+    assert quota.to_document() == {kind.alias: right}
     with pytest.raises(ValidationError):
         Quota.model_validate({alias: wrong})
 
