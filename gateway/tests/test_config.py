@@ -11,7 +11,6 @@ from typing import get_args
 import pytest
 from conftest import ACME_HASH, SECRETS, ConfigDirectory
 from proofgate_schema.limits import Limits
-from proofgate_schema.timeouts import ProviderTimeouts
 from pydantic import BaseModel
 from signing import LEDGER, Key
 
@@ -21,7 +20,7 @@ from proofgate.config.document import parse_document
 from proofgate.config.settings import Provider, Settings
 from proofgate.limit_kinds import LIMIT_KINDS
 
-NO_QUOTA = dict.fromkeys(kind.field for kind in LIMIT_KINDS)
+NO_QUOTA = dict.fromkeys(kind.alias for kind in LIMIT_KINDS)
 
 
 def load_problems(directory: ConfigDirectory) -> tuple[Problem, ...]:
@@ -30,135 +29,127 @@ def load_problems(directory: ConfigDirectory) -> tuple[Problem, ...]:
     return caught.value.problems
 
 
-def test_the_core_gets_everything_inline_in_snake_case_and_milliseconds(
+def test_the_core_gets_the_document_of_the_file_with_every_default_and_everything_inline(
     config_directory: ConfigDirectory,
 ) -> None:
     config = load(config_directory.file)
     core = json.loads(config.to_core_json(shard=3))
-    digest = core.pop("config_digest")
+    digest = core.pop("configDigest")
     assert digest == config.digest()
+    policy = core.pop("policy")
+    assert policy["packs"] == []
     assert core == {
-        "personal_data": {"client_address": False, "end_user": False},
         "ledger": {
             "name": "proofgate.dev/ns/demo",
             "directory": str(config_directory.ledger),
             "shard": 3,
-            "durability": "synced",
-            "checkpoint_interval_ms": 500,
-            "signing_key": LEDGER.signing,
-            "segment_bytes": 33554432,
-            "log_bytes": 1 << 30,
-            "log_age_ms": 86_400_000,
+            "durability": "Synced",
+            "checkpointIntervalSeconds": 0.5,
+            "signingKey": LEDGER.signing,
+            "segmentBytes": 33554432,
+            "rotation": {"bytes": 1 << 30, "seconds": 86_400},
             "payloads": None,
-            "held_checkpoints": None,
+            "heldCheckpoints": None,
+            "shredKeysDirectory": None,
+            "recordClientAddress": False,
+            "recordEndUser": False,
         },
         "listen": "127.0.0.1:0",
-        "proxy_protocol": None,
+        "proxyProtocol": None,
         "tls": None,
         "cors": None,
         "providers": [
             {
                 "name": "openai",
-                "type": "openai",
-                "base_url": "https://api.openai.com/v1",
-                "api_key": "sk-very-secret",
-                "key_missing": False,
-                "ca_pem": None,
-                "client_certificate_pem": None,
-                "client_key_pem": None,
-                "arn_in_path": "encoded",
-                "azure_api_version": None,
-                "stream_usage": "ask",
-                "responses": "auto",
-                "untranslatable": "refuse",
-                "objects_of": None,
-                "max_concurrency": None,
-                "min_idle": 0,
-                "http": "http1",
-                "rate": {"requests_per_minute": None, "tokens_per_minute": None},
-                "timeouts": {name.replace("_seconds", "_ms"): 0 for name in ProviderTimeouts.model_fields},
-                "betas": None,
-                "aws": None,
-                "access_token": False,
-                "vertex": None,
+                "type": "OpenAI",
+                "baseURL": "https://api.openai.com/v1",
+                "auth": {"type": "APIKey"},
+                "apiKey": "sk-very-secret",
+                "keyMissing": False,
+                "caPem": None,
+                "clientCertificatePem": None,
+                "clientKeyPem": None,
+                "region": None,
+                "project": None,
+                "location": None,
+                "arnInPath": "Encoded",
+                "apiVersion": None,
+                "streamUsage": "Ask",
+                "responses": "Auto",
+                "untranslatableFields": "Refuse",
+                "objectsOf": None,
+                "maxConcurrentRequests": None,
+                "minIdleConnections": 0,
+                "http": "Http1",
+                "limits": None,
+                "timeouts": None,
+                "anthropicBetas": None,
                 "headers": [],
-                "body_fields": [],
+                "bodyFields": None,
                 "proxied": False,
             }
         ],
-        "egress_allow": None,
-        "egress_proxy": None,
+        "egress": None,
         "models": [
             {
                 "name": name,
-                "targets": [{"provider": "openai", "upstream_model": "gpt-4o-mini", "weight": 1}],
-                "fall_back_on": ["unreachable", "rate_limited", "overloaded"],
-                "max_output_tokens": 4096,
+                "provider": "openai",
+                "upstreamModel": upstream,
+                "routes": [],
+                "fallbacks": [],
+                "fallbackOn": ["Unreachable", "RateLimited", "Overloaded"],
+                "maxOutputTokens": 4096,
             }
-            for name in ("gpt-4o-mini", "fast")
+            for name, upstream in (("gpt-4o-mini", None), ("fast", "gpt-4o-mini"))
         ],
         "prices": [],
         "plans": [],
-        "tenant_shards": False,
-        "shred_keys": None,
+        "tenantShards": None,
         "tenants": [
             {
                 "name": name,
-                "keys": [{"hash": _core.hash_api_key(key), "expires_at": None}],
+                "keys": [{"hash": _core.hash_api_key(key), "expiresAt": None, "name": None}],
                 "models": models,
                 "endpoints": None,
-                "hosted_tools": [],
-                "tool_calls": {"most": 10, "tokens": None},
+                "hostedTools": {"allow": [], "maxCalls": 10, "tokensPerCall": None},
+                "guardedTools": None,
                 "limits": NO_QUOTA,
-                "key_limits": NO_QUOTA,
-                "model_budgets": [],
-                "denied_betas": [],
-                "wait_ms": 5000,
+                "keyLimits": NO_QUOTA,
+                "modelBudgets": [],
+                "deniedBetas": [],
+                "waitSeconds": 5,
                 "policy": None,
                 "policies": [],
-                "payload_bytes": None,
+                "payloads": None,
             }
             for name, key, models in (("acme", "acme-key", ["gpt-4o-mini"]), ("globex", "globex-key", None))
         ],
-        "jwt": [],
-        "policy": {
-            "packs": [],
-            "mode": "enforce",
-            "action": None,
-            "threshold": None,
-            "budget_us": 10000,
-            "budget_us_per_kib": 200,
-            "attachments": "scan_text",
-            "actions": [],
-            "allow": {"values": [], "domains": [], "patterns": []},
-            "flag_threshold": 50,
-            "rules": [],
-        },
+        "jwt": None,
         "policies": [],
         "timeouts": {
-            "client_head_ms": 10000,
-            "client_body_ms": 30000,
-            "client_idle_ms": 75000,
-            "upstream_connect_ms": 5000,
-            "upstream_first_byte_ms": 0,
-            "upstream_response_ms": 600000,
-            "answer_ms": 3600000,
-            "heartbeat_ms": 15000,
-            "connection_age_ms": 300000,
-            "drain_ms": 20000,
-            "lame_duck_ms": 0,
+            "clientHeadSeconds": 10,
+            "clientBodySeconds": 30,
+            "clientIdleSeconds": 75,
+            "upstreamConnectSeconds": 5,
+            "upstreamFirstByteSeconds": None,
+            "upstreamResponseSeconds": 600,
+            "answerSeconds": 3600,
+            "heartbeatSeconds": 15,
+            "connectionAgeSeconds": 300,
+            "drainSeconds": 20,
+            "lameDuckSeconds": 0,
         },
         "limits": {
-            "head_bytes": 16384,
-            "body_bytes": 33554432,
-            "upload_bytes": 536870912,
+            "headBytes": 16384,
+            "bodyBytes": 33554432,
+            "uploadBytes": 536870912,
             "connections": 4096,
-            "buffered_bytes": 201326592,
+            "bufferedBytes": 201326592,
         },
-        "metrics": {"label_sets": 1000},
-        "telemetry": {"access_log": "none", "traces": None},
+        "metrics": {"labelSets": 1000},
+        "telemetry": {"accessLog": "None", "traces": None},
         "analysis": None,
-        "profile_stages": False,
+        "profiling": {"stages": False},
     }
 
 
@@ -294,9 +285,12 @@ def test_the_providers_of_a_model_reach_the_core_with_their_shares(config_direct
     model = f"{{name: other, {routes}, fallbacks: [{{provider: openai}}], fallbackOn: [Timeout]}}"
     config_directory.replace("models:\n", f"models:\n  - {model}\n")
     found = json.loads(load(config_directory.file).to_core_json(shard=0))["models"][0]
-    targets = [(target["upstream_model"], target["weight"]) for target in found["targets"]]
-    assert targets == [("x", 3), ("other", 1), ("other", 0)]
-    assert found["fall_back_on"] == ["timeout"]
+    assert found["routes"] == [
+        {"provider": "openai", "upstreamModel": "x", "weight": 3},
+        {"provider": "openai", "upstreamModel": None, "weight": 1},
+    ]
+    assert found["fallbacks"] == [{"provider": "openai", "upstreamModel": None}]
+    assert found["fallbackOn"] == ["Timeout"]
 
 
 def test_static_fields_of_a_provider_reach_the_core_with_secrets_from_files(
@@ -318,14 +312,11 @@ def test_static_fields_of_a_provider_reach_the_core_with_secrets_from_files(
         {"name": "OpenAI-Organization", "value": "org-1", "secret": False},
         {"name": "X-Secret", "value": "plain secret", "secret": True},
     ]
-    assert provider["body_fields"] == [
-        {"name": "provider", "value": '{"data_collection":"deny"}'},
-        {"name": "store", "value": "false"},
-    ]
+    assert provider["bodyFields"] == {"provider": {"data_collection": "deny"}, "store": False}
     assert "plain secret" not in config.public_json().decode() + repr(config)
     config_directory.write("header", "two\nlines")
     config = load(config_directory.file)
-    assert json.loads(config.to_core_json(0))["providers"][0]["key_missing"]
+    assert json.loads(config.to_core_json(0))["providers"][0]["keyMissing"]
     assert [warning.code for warning in config.warnings] == ["config_bad_secret"]
 
 
@@ -358,9 +349,9 @@ def test_static_fields_that_are_the_gateways_or_none_are_refused(
 
 
 def test_how_long_requests_wait_for_reservations_is_the_plans(config_directory: ConfigDirectory) -> None:
-    assert [tenant["wait_ms"] for tenant in config_directory.core()["tenants"]] == [5000, 5000]
+    assert [tenant["waitSeconds"] for tenant in config_directory.core()["tenants"]] == [5, 5]
     config_directory.replace("models: [gpt-4o-mini]", "waitSeconds: 0")
-    assert [tenant["wait_ms"] for tenant in config_directory.core()["tenants"]] == [0, 5000]
+    assert [tenant["waitSeconds"] for tenant in config_directory.core()["tenants"]] == [0, 5]
     config_directory.replace("waitSeconds: 0", "waitSeconds: 61")
     assert config_directory.codes() == ["config_invalid_value"]
 
@@ -477,7 +468,7 @@ def test_a_provider_without_a_usable_key_costs_nobody_else_anything(
         config_directory.write("openai-key", content)
     config = load(config_directory.file)
     (provider,) = json.loads(config.to_core_json(shard=0))["providers"]
-    assert (provider["api_key"], provider["key_missing"]) == (None, True)
+    assert (provider["apiKey"], provider["keyMissing"]) == (None, True)
     (warning,) = config.warnings
     assert warning.code == code
     assert warning.message.endswith("requests for models of openai are refused")
@@ -505,14 +496,12 @@ def test_the_credentials_of_bedrock_are_read_and_no_representation_shows_them(
         config_directory.write(f"aws-{name}", f"sk-very-{name}\n")
     config = load(config_directory.file)
     (provider,) = json.loads(config.to_core_json(shard=0))["providers"]
-    assert (provider["type"], provider["api_key"], provider["key_missing"]) == ("bedrock", None, False)
-    assert provider["aws"] == {
-        "region": "eu-west-1",
-        "keys": {
-            "access_key_id": "sk-very-id",
-            "secret_access_key": "sk-very-secret",
-            "session_token": "sk-very-token",
-        },
+    assert (provider["type"], provider["apiKey"], provider["keyMissing"]) == ("Bedrock", None, False)
+    assert (provider["region"], provider["auth"]) == ("eu-west-1", {"type": "AWSStaticKeys"})
+    assert provider["awsKeys"] == {
+        "accessKeyId": "sk-very-id",
+        "secretAccessKey": "sk-very-secret",
+        "sessionToken": "sk-very-token",
     }
     assert "sk-very" not in repr(config)
     digest = config.digest()
@@ -531,7 +520,7 @@ def test_credentials_of_which_a_part_is_missing_are_none_at_all(
         config_directory.write(f"aws-{name}", "" if lost == f"aws-{name}" else "sk-very-secret")
     config = load(config_directory.file)
     (provider,) = json.loads(config.to_core_json(shard=0))["providers"]
-    assert (provider["aws"]["keys"], provider["key_missing"]) == (None, True)
+    assert (provider.get("awsKeys"), provider["keyMissing"]) == (None, True)
     assert [warning.code for warning in config.warnings] == ["config_empty_secret"]
 
 
@@ -584,8 +573,8 @@ def test_the_key_of_a_service_account_stays_with_python_and_no_representation_sh
     config = load(config_directory.file)
     core = config.to_core_json(shard=0)
     (provider,) = json.loads(core)["providers"]
-    assert (provider["type"], provider["key_missing"]) == ("vertex_ai", False)
-    assert provider["vertex"] == {"project": "my-project", "location": "europe-west1"}
+    assert (provider["type"], provider["keyMissing"]) == ("VertexAI", False)
+    assert (provider["project"], provider["location"]) == ("my-project", "europe-west1")
     assert "sk-very" not in repr(config) + core
     digest = config.digest()
     config_directory.write("account.json", json.dumps(ACCOUNT | {"private_key": "sk-very-new"}))
@@ -624,7 +613,7 @@ def test_what_is_no_key_of_a_service_account_costs_its_provider_alone(
     config_directory.write("account.json", text)
     config = load(config_directory.file)
     (provider,) = json.loads(config.to_core_json(shard=0))["providers"]
-    assert provider["key_missing"]
+    assert provider["keyMissing"]
     assert [warning.code for warning in config.warnings] == ["config_service_account"]
     assert "sk-very" not in str(config.warnings)
 
@@ -673,9 +662,9 @@ def test_a_version_and_deployments_belong_together_and_to_azure(
 def test_the_tenant_whose_objects_a_provider_keeps_reaches_the_core(
     config_directory: ConfigDirectory,
 ) -> None:
-    assert config_directory.core()["providers"][0]["objects_of"] is None
+    assert config_directory.core()["providers"][0]["objectsOf"] is None
     config_directory.replace("type: OpenAI", "type: OpenAI\n    objectsOf: acme")
-    assert config_directory.core()["providers"][0]["objects_of"] == "acme"
+    assert config_directory.core()["providers"][0]["objectsOf"] == "acme"
 
 
 @pytest.mark.parametrize(

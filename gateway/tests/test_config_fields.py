@@ -53,7 +53,9 @@ providers:
     location: global
     auth: {type: GCPServiceAccountKey, serviceAccountKeyFile: account.json}
 egress: {allow: [10.0.0.0/8], proxy: {url: 'http://proxy.example.com:3128'}}
-models: [{name: gpt-4o-mini, provider: openai, fallbacks: [{provider: vertex}]}]
+models:
+  - {name: gpt-4o-mini, provider: openai, fallbacks: [{provider: vertex}]}
+  - {name: shared, routes: [{provider: openai}]}
 prices:
   - provider: openai
     model: gpt-4o-mini
@@ -120,7 +122,7 @@ CORE_ALONE = {
     "prices[].above[].above": "a type that tiers share",
     "prices[].default": "of the prices that come with the gateway",
     "prices[].host": "of the prices that come with the gateway",
-    "prices[].tiers[].prompt_tokens": "a type that longer prompts share",
+    "prices[].tiers[].promptTokens": "a type that longer prompts share",
 }
 #: Words that the core reads and no configuration writes.
 CORE_ALONE_WORDS = {
@@ -132,7 +134,7 @@ CORE_ALONE_WORDS = {
     "token": "of a pack's rules",
 }
 #: Objects whose members have free names.
-FREE_NAMES = ("prices[].tiers", "prices[].tools")
+FREE_NAMES = ("prices[].tiers", "prices[].tools", "providers[].bodyFields")
 
 
 def paths(value: Any, here: str = "") -> Iterator[str]:

@@ -172,8 +172,8 @@ def test_guarded_tools_reach_the_core_and_leave_the_terms_of_others_as_they_were
     config_directory.append("policy: {packs: [prompt-injection]}")
     config_directory.replace("name: acme", f"name: acme\n    {GUARDED}")
     acme, globex = config_directory.core()["tenants"]
-    assert acme["guarded_tools"] == {"names": ["Bash", "mcp__github__*"], "on_flag": "require_approval"}
-    assert "guarded_tools" not in globex
+    assert acme["guardedTools"] == {"names": ["Bash", "mcp__github__*"], "onFlag": "RequireApproval"}
+    assert globex["guardedTools"] is None
 
 
 @pytest.mark.parametrize("name", ["*Bash", "mcp__*__push", "my tool", "-x", "", "x" * 129])

@@ -152,20 +152,19 @@ def test_the_core_gets_the_proxy_and_which_providers_it_serves(config_directory:
     configured(config_directory, text, user="gate\n", password="s3cret:x\n")
     config = load(config_directory.file)
     core = json.loads(config.to_core_json(0))
-    assert core["egress_proxy"] == {
-        "host": "proxy.example.com",
-        "port": 3128,
+    assert core["egress"]["proxy"] == {
+        "url": "http://proxy.example.com:3128",
         "authorization": "Basic Z2F0ZTpzM2NyZXQ6eA==",
     }
     assert [provider["proxied"] for provider in core["providers"]] == [True]
-    assert core["egress_allow"] is None
+    assert core["egress"]["allow"] is None
     assert "Z2F0ZTpzM2NyZXQ6eA" not in config.public_json().decode() + repr(config)
     direct = "url: 'http://proxy.example.com', noProxy: [api.openai.com]"
     (config_directory.path / "gateway.yaml").write_text(
         (config_directory.path / "gateway.yaml").read_text().replace(text, direct)
     )
     core = json.loads(load(config_directory.file).to_core_json(0))
-    assert core["egress_proxy"] == {"host": "proxy.example.com", "port": 80, "authorization": None}
+    assert core["egress"]["proxy"] == {"url": "http://proxy.example.com", "authorization": None}
     assert [provider["proxied"] for provider in core["providers"]] == [False]
 
 
@@ -197,6 +196,6 @@ def test_credentials_that_cannot_be_used_cost_what_the_proxy_is_for(
     config = load(config_directory.file)
     assert config.proxy is not None
     assert not config.proxy.is_usable
-    assert json.loads(config.to_core_json(0))["providers"][0]["key_missing"]
+    assert json.loads(config.to_core_json(0))["providers"][0]["keyMissing"]
     (warning,) = config.warnings
     assert warning.message.endswith("requests that need the egress proxy are not sent")

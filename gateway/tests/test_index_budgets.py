@@ -11,7 +11,7 @@ import pytest
 from index_ledger import DAY, FIRST, NOON, SECOND, Log, bring_up
 from signing import VKEY
 
-from proofgate.archive import FOLDER
+from proofgate.archive import FOLDER, FORMAT
 from proofgate.haproxy_sidecar.ring import HashRing, required_owner, ring_position
 from proofgate.index.budgets import budgets
 from proofgate.index.query import IndexSnapshot
@@ -21,18 +21,18 @@ TENANTS: list[dict[str, Any]] = [
     {
         "name": "acme",
         "keys": "0" * 64,
-        "limits": {"tokens_per_day": 1000, "nanodollars_per_month": 5_000, "nanodollars_per_day": None},
-        "key_limits": {"requests_per_minute": 6},
-        "model_budgets": [{"model": "gpt", "nanodollars_per_day": 90, "nanodollars_per_month": None}],
+        "limits": {"tokensPerDay": 1000, "dollarsPerMonth": "0.000005", "dollarsPerDay": None},
+        "keyLimits": {"requestsPerMinute": 6},
+        "modelBudgets": [{"model": "gpt", "dollarsPerDay": "0.00000009", "dollarsPerMonth": None}],
         "policy": {"threshold": 3},
     },
-    {"name": "globex", "limits": {}, "key_limits": {}, "model_budgets": []},
+    {"name": "globex", "limits": {}, "keyLimits": {}, "modelBudgets": []},
 ]
 
 
 def archived(ledger: Path, document: Any) -> str:
     """A configuration beside the ledger; its digest."""
-    content = json.dumps(document).encode()
+    content = json.dumps({"format": FORMAT, **document}).encode()
     digest = hashlib.sha256(content).hexdigest()
     (ledger / FOLDER).mkdir(exist_ok=True)
     (ledger / FOLDER / f"{digest}.json").write_bytes(content)
@@ -58,7 +58,7 @@ def index(ledger: Path, *logs: Log) -> None:
 
 
 def test_limits_are_those_of_the_configuration_that_the_records_name_last(ledger: Path) -> None:
-    old = archived(ledger, {"tenants": [{"name": "acme", "limits": {"tokens_per_day": 1}}]})
+    old = archived(ledger, {"tenants": [{"name": "acme", "limits": {"tokensPerDay": 1}}]})
     log = Log(ledger, config=old)
     new = archived(ledger, {"tenants": TENANTS})
     log.add("config", NOON + 5, reason="reload", config="f" * 64, settings=new, previous=old[:16])
@@ -111,7 +111,7 @@ def test_what_was_asked_for_by_other_names_is_spent_of_the_budget_of_the_model_t
 ) -> None:
     names = ("vendor/*", "vendor/large-*", "vendor/own", "other-*")
     budgeted = TENANTS[0] | {
-        "model_budgets": [{"model": name, "nanodollars_per_day": 90} for name in names[:3]],
+        "modelBudgets": [{"model": name, "dollarsPerDay": "0.00000009"} for name in names[:3]],
     }
     document = {"models": [{"name": name} for name in names], "tenants": [budgeted]}
     log = Log(ledger, config=archived(ledger, document))
@@ -189,6 +189,7 @@ def test_shards_that_have_not_taken_a_configuration_on_yet_are_told(ledger: Path
     [
         (None, "configuration_unknown"),
         (b"{}", "configuration_changed"),
+        (b'{"tenants": []}', "configuration_of_earlier_version"),
         (b"[]", "configuration_unreadable"),
         (b"[" * 100_000, "configuration_unreadable"),
     ],
@@ -217,7 +218,7 @@ def test_a_ledger_that_names_no_configuration_says_so(ledger: Path) -> None:
 
 
 def test_one_tenant_is_told_alone(ledger: Path) -> None:
-    log = Log(ledger, config=archived(ledger, {"tenants": TENANTS, "tenant_shards": True}))
+    log = Log(ledger, config=archived(ledger, {"tenants": TENANTS, "tenantShards": {}}))
     log.exchange(1, NOON, tenant="globex")
     log.exchange(2, NOON, tenant="team/ci")
     index(ledger, log)

@@ -14,10 +14,6 @@ def test_what_a_namespace_shares_reaches_the_core(config_directory: ConfigDirect
     shared = "namespaceLimits: {requestsPerMinute: 60, dollarsPerDay: '2.5'}"
     config_directory.append(f"plans: [{{name: gold, {shared}}}, {{name: basic}}]\n")
     gold, basic = json.loads(load(config_directory.file).to_core_json(0))["plans"]
-    assert gold["namespace_limits"] == {
-        **dict.fromkeys(kind.field for kind in LIMIT_KINDS),
-        "requests_per_minute": 60,
-        "nanodollars_per_day": 2_500_000_000,
-    }
-    # What shares nothing has the document, and so the digest, that it has had.
-    assert "namespace_limits" not in basic
+    nothing = dict.fromkeys(kind.alias for kind in LIMIT_KINDS)
+    assert gold["namespaceLimits"] == {**nothing, "requestsPerMinute": 60, "dollarsPerDay": "2.5"}
+    assert basic["namespaceLimits"] == nothing

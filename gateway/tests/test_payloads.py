@@ -28,9 +28,9 @@ def ask(directory: ConfigDirectory, section: str, *, keys: bool = True) -> None:
     directory.replace(FOLDER, f"{FOLDER}  payloads: {section}\n")
 
 
-def core_of(directory: ConfigDirectory) -> tuple[object, dict[str, int | None]]:
+def core_of(directory: ConfigDirectory) -> tuple[object, dict[str, str | None]]:
     core = directory.core()
-    return core["ledger"]["payloads"], {tenant["name"]: tenant["payload_bytes"] for tenant in core["tenants"]}
+    return core["ledger"]["payloads"], {tenant["name"]: tenant["payloads"] for tenant in core["tenants"]}
 
 
 def test_nothing_is_stored_by_default(config_directory: ConfigDirectory) -> None:
@@ -39,20 +39,29 @@ def test_nothing_is_stored_by_default(config_directory: ConfigDirectory) -> None
 
 def test_the_section_alone_stores_nothing(config_directory: ConfigDirectory) -> None:
     ask(config_directory, "{}", keys=False)
-    assert core_of(config_directory) == ({"budget_bytes": 64 << 20}, {"acme": None, "globex": None})
+    assert core_of(config_directory) == (
+        {"mode": "Committed", "maxBytes": 1 << 20, "budgetBytes": 64 << 20},
+        {"acme": None, "globex": None},
+    )
 
 
 def test_the_mode_holds_for_everybody_but_those_who_say_otherwise(config_directory: ConfigDirectory) -> None:
     ask(config_directory, "{mode: Stored, maxBytes: 2048}")
     config_directory.replace("  - name: globex\n", "  - name: globex\n    payloads: Committed\n")
-    assert core_of(config_directory)[1] == {"acme": 2048, "globex": None}
+    assert core_of(config_directory) == (
+        {"mode": "Stored", "maxBytes": 2048, "budgetBytes": 64 << 20},
+        {"acme": None, "globex": "Committed"},
+    )
 
 
 def test_a_plan_says_it_for_its_tenants(config_directory: ConfigDirectory) -> None:
     ask(config_directory, "{budgetBytes: 4194304}")
     config_directory.append("plans: [{name: kept, payloads: Stored}]\n")
     config_directory.replace("    models: [gpt-4o-mini]\n", "    plan: kept\n")
-    assert core_of(config_directory) == ({"budget_bytes": 1 << 22}, {"acme": 1 << 20, "globex": None})
+    assert core_of(config_directory) == (
+        {"mode": "Committed", "maxBytes": 1 << 20, "budgetBytes": 1 << 22},
+        {"acme": "Stored", "globex": None},
+    )
 
 
 def test_what_could_never_be_stored_is_refused(config_directory: ConfigDirectory) -> None:

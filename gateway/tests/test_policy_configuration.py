@@ -40,7 +40,7 @@ def with_policies(directory: ConfigDirectory, text: str, asks: str = "words") ->
 def test_the_core_is_told_names_deadlines_and_who_asks(config_directory: ConfigDirectory) -> None:
     core = with_policies(config_directory, WORDS).core()
     [policy] = core["policies"]
-    assert (policy["name"], policy["deadline_ms"], policy["on_failure"]) == ("words", 100, "deny")
+    assert (policy["name"], policy["deadlineMilliseconds"], policy["onFailure"]) == ("words", 100, "Deny")
     assert [tenant["policies"] for tenant in core["tenants"]] == [["words"], []]
 
 

@@ -212,7 +212,7 @@ def test_dollars_are_exact_in_nanodollars(text: str) -> None:
     assert nanodollars(text) == Decimal(text) * 10**9
 
 
-def test_budgets_of_tenants_keys_and_models_are_told_in_nanodollars(
+def test_budgets_of_tenants_keys_and_models_reach_the_core_as_they_are_written(
     config_directory: ConfigDirectory,
 ) -> None:
     config_directory.replace(
@@ -222,12 +222,10 @@ def test_budgets_of_tenants_keys_and_models_are_told_in_nanodollars(
         "    modelBudgets: [{model: fast, dollarsPerMonth: '3'}]\n",
     )
     acme = config_directory.core()["tenants"][0]
-    assert acme["limits"]["nanodollars_per_day"] == 1
-    assert acme["limits"]["nanodollars_per_month"] == 999_999_999_999_999_999
-    assert acme["key_limits"]["nanodollars_per_day"] == 25_500_000_000
-    assert acme["model_budgets"] == [
-        {"model": "fast", "nanodollars_per_day": None, "nanodollars_per_month": 3_000_000_000}
-    ]
+    assert acme["limits"]["dollarsPerDay"] == "0.000000001"
+    assert acme["limits"]["dollarsPerMonth"] == "999999999.999999999"
+    assert acme["keyLimits"]["dollarsPerDay"] == "25.50"
+    assert acme["modelBudgets"] == [{"model": "fast", "dollarsPerDay": None, "dollarsPerMonth": "3"}]
 
 
 @pytest.mark.parametrize("amount", ["'0'", "'0.0'", "25", "'-1'", "'1000000000'", "'0.0000000001'", "'1e3'"])

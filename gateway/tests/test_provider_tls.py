@@ -31,9 +31,9 @@ def test_a_client_certificate_and_its_key_reach_the_core_and_the_key_nothing_els
 ) -> None:
     certificate, key = with_identity(config_directory)
     (provider,) = config_directory.core()["providers"]
-    assert provider["client_certificate_pem"] == certificate.read_text()
-    assert provider["client_key_pem"] == key.read_text()
-    assert not provider["key_missing"]
+    assert provider["clientCertificatePem"] == certificate.read_text()
+    assert provider["clientKeyPem"] == key.read_text()
+    assert not provider["keyMissing"]
     config = load(config_directory.file)
     assert key.read_text().splitlines()[1] not in repr(config)
     digest = config.digest()
@@ -74,8 +74,8 @@ def test_a_client_certificate_that_cannot_be_used_costs_its_provider_alone(
         path.write_text(content)
     config = load(config_directory.file)
     (provider,) = config_directory.core()["providers"]
-    assert (provider["client_certificate_pem"], provider["client_key_pem"]) == (None, None)
-    assert provider["key_missing"]
+    assert (provider["clientCertificatePem"], provider["clientKeyPem"]) == (None, None)
+    assert provider["keyMissing"]
     assert [warning.code for warning in config.warnings] == [code]
     assert config.warnings[0].message.endswith("requests for models of openai are refused")
     assert "c2stdmVyeS1zZWNyZXQ" not in str(config.warnings)
@@ -90,7 +90,7 @@ def test_without_its_authority_a_provider_is_sent_nothing_and_the_systems_roots_
         config_directory.write("authority.crt", content)
     config = load(config_directory.file)
     (provider,) = config_directory.core()["providers"]
-    assert (provider["ca_pem"], provider["key_missing"]) == (None, True)
+    assert (provider["caPem"], provider["keyMissing"]) == (None, True)
     assert [warning.code for warning in config.warnings] == [code]
 
 

@@ -360,7 +360,7 @@ def test_certificates_and_key_sets_are_watched(subject: Subject, monkeypatch: py
     def change() -> bool:
         write_identity(subject.directory.path)
         renewed = (subject.directory.path / "tls.crt").read_text()
-        if not eventually(lambda: subject.worker.settings["tls"]["certificate_pem"] == renewed):
+        if not eventually(lambda: subject.worker.settings["tls"]["certificatePem"] == renewed):
             return False
         reloads = subject.worker.reloads
         subject.directory.write("jwks.json", '{"keys": [{"kid": "a"}]}')

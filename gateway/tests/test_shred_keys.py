@@ -68,7 +68,7 @@ def test_the_core_is_told_where_keys_lie_and_python_holds_none(
     config = load(configured.file)
     assert config.shred_keys == {"acme": (key_id(2), key_id(1)), "globex": (key_id(3),)}
     core = config.to_core_json(shard=0)
-    assert json.loads(core)["shred_keys"] == str(folder)
+    assert json.loads(core)["ledger"]["shredKeysDirectory"] == str(folder)
     for text in (core, repr(config), config.public_json().decode()):
         assert all(line(byte).strip() not in text for byte in (1, 2, 3))
 

@@ -22,7 +22,7 @@ def test_the_core_is_told_of_the_access_log_and_of_traces(config_directory: Conf
         "telemetry: {accessLog: Errors, endpoint: 'http://127.0.0.1:1',"
         " traces: {ratio: 0.5, propagate: false}}\n"
     )
-    told = {"access_log": "errors", "traces": {"ratio": 0.5, "propagate": False}}
+    told = {"accessLog": "Errors", "traces": {"ratio": 0.5, "propagate": False}}
     assert config_directory.core()["telemetry"] == told
 
 

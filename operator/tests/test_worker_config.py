@@ -63,9 +63,9 @@ def tenant(**changes: Any) -> list[dict[str, Any]]:
 
 def test_a_gateway_without_options_is_usable(tmp_path: Path) -> None:
     core = core_json(tmp_path)
-    assert [model["max_output_tokens"] for model in core["models"]] == [4096, 4096]
-    assert core["policy"]["packs"] == [] and core["cors"] is None and core["jwt"] == []
-    assert len(core["proxy_protocol"]["routing_key"]) == 32
+    assert [model["maxOutputTokens"] for model in core["models"]] == [4096, 4096]
+    assert core["policy"]["packs"] == [] and core["cors"] is None and core["jwt"] is None
+    assert len(core["proxyProtocol"]["routingKey"]) == 32
 
 
 def test_policies_reach_the_workers_with_who_asks_for_them(tmp_path: Path) -> None:
@@ -88,7 +88,7 @@ def test_policies_reach_the_workers_with_who_asks_for_them(tmp_path: Path) -> No
 def test_a_gateway_with_every_option_is_usable(tmp_path: Path) -> None:
     core = core_json(tmp_path, **everything())
     assert core["policy"]["rules"] and core["jwt"] and core["cors"]
-    assert [plan["name"] for plan in core["plans"]] == ["gold"] and core["tenant_shards"]
+    assert [plan["name"] for plan in core["plans"]] == ["gold"] and core["tenantShards"] is not None
     assert core["tenants"][1]["limits"]["concurrency"] == 64, "the plan's"
 
 
@@ -107,7 +107,7 @@ def test_telemetry_reaches_the_workers_with_its_secrets_in_files(tmp_path: Path)
         ("deployment.environment.name", "staging")
     ]
     core = json.loads(found.to_core_json(0))
-    assert core["telemetry"] == {"access_log": "errors", "traces": {"ratio": 0.25, "propagate": False}}
+    assert core["telemetry"] == {"accessLog": "Errors", "traces": {"ratio": 0.25, "propagate": False}}
 
 
 def test_analysis_reaches_the_workers_and_is_off_where_nobody_asks_for_it(tmp_path: Path) -> None:
@@ -122,7 +122,7 @@ def test_analysis_reaches_the_workers_and_is_off_where_nobody_asks_for_it(tmp_pa
     (tmp_path / "off").mkdir()
     core = core_json(tmp_path / "on", analysis=asked)["analysis"]
     assert {name: core[name] for name in asked} == asked
-    assert (core["false_alarms"], core["top_logprobs"], core["pairs"]) == (0.001, 5, 128)
+    assert (core["falseAlarms"], core["topLogprobs"], core["maxPairs"]) == (0.001, 5, 128)
     assert core_json(tmp_path / "off")["analysis"] is None
 
 
@@ -145,16 +145,16 @@ def test_a_secret_of_the_collectors_that_is_missing_costs_telemetry_alone() -> N
 
 def test_what_clients_may_send_and_how_long_they_may_take_reach_the_worker(tmp_path: Path) -> None:
     core = core_json(tmp_path, **everything())
-    assert core["limits"] | {"buffered_bytes": None} == {
-        "head_bytes": 32768,
-        "body_bytes": 16 << 20,
-        "upload_bytes": 1 << 40,
+    assert core["limits"] | {"bufferedBytes": None} == {
+        "headBytes": 32768,
+        "bodyBytes": 16 << 20,
+        "uploadBytes": 1 << 40,
         "connections": 2048,
-        "buffered_bytes": None,
+        "bufferedBytes": None,
     }
     timeouts = core["timeouts"]
-    names = ("client_head_ms", "client_body_ms", "client_idle_ms", "lame_duck_ms")
-    assert [timeouts[name] for name in names] == [20_000, 600_000, 90_000, 5_000]
+    names = ("clientHeadSeconds", "clientBodySeconds", "clientIdleSeconds", "lameDuckSeconds")
+    assert [timeouts[name] for name in names] == [20, 600, 90, 5]
 
 
 def test_without_options_limits_and_timeouts_are_the_workers_own(tmp_path: Path) -> None:
@@ -167,14 +167,14 @@ def test_without_options_limits_and_timeouts_are_the_workers_own(tmp_path: Path)
 def test_models_reserve_what_the_manifest_says(tmp_path: Path) -> None:
     models = [{**SPEC["models"][0], "maxOutputTokens": 123}, SPEC["models"][1]]
     core = core_json(tmp_path, models=models)
-    assert [model["max_output_tokens"] for model in core["models"]] == [123, 4096]
+    assert [model["maxOutputTokens"] for model in core["models"]] == [123, 4096]
 
 
 def test_a_provider_of_anthropics_api_and_its_betas_reach_the_worker(tmp_path: Path) -> None:
     first = {**SPEC["providers"][0], "type": "Anthropic", "anthropicBetas": ["context-1m-2025-08-07"]}
     core = core_json(tmp_path, providers=[first, *SPEC["providers"][1:]])
-    assert core["providers"][0]["type"] == "anthropic"
-    assert core["providers"][0]["betas"] == ["context-1m-2025-08-07"]
+    assert core["providers"][0]["type"] == "Anthropic"
+    assert core["providers"][0]["anthropicBetas"] == ["context-1m-2025-08-07"]
 
 
 def bedrock(*entries: tuple[str, str]) -> dict[str, Any]:
@@ -195,20 +195,20 @@ def test_the_form_of_azures_api_reaches_the_worker(tmp_path: Path) -> None:
     deployments = {**azure, "api": "Deployments", "apiVersion": "2024-10-21"}
     for folder, provider, version in (("v1", azure, None), ("old", deployments, "2024-10-21")):
         (read,) = core_json(tmp_path / folder, providers=[provider])["providers"]
-        assert (read["type"], read["azure_api_version"]) == ("azure_openai", version)
+        assert (read["type"], read["apiVersion"]) == ("AzureOpenAI", version)
 
 
 def test_how_responses_reach_a_provider_reaches_the_worker(tmp_path: Path) -> None:
     provider = SPEC["providers"][0]
     for way in ("Auto", "Native", "Translated"):
         (read, *_) = core_json(tmp_path / way, providers=[{**provider, "responses": way}])["providers"]
-        assert read["responses"] == way.lower()
+        assert read["responses"] == way
 
 
 def test_the_tenant_whose_objects_a_provider_keeps_reaches_the_worker(tmp_path: Path) -> None:
     tenant = SPEC["tenants"][0]["name"]
     core = core_json(tmp_path, providers=[{**SPEC["providers"][0], "objectsOf": tenant}])
-    assert core["providers"][0]["objects_of"] == tenant
+    assert core["providers"][0]["objectsOf"] == tenant
 
 
 def test_a_project_of_vertex_ai_reaches_the_worker_and_its_key_no_config_map(tmp_path: Path) -> None:
@@ -220,11 +220,11 @@ def test_a_project_of_vertex_ai_reaches_the_worker_and_its_key_no_config_map(tmp
         },
     }
     (read,) = core_json(tmp_path, providers=[provider])["providers"]
-    assert read["type"] == "vertex_ai"
-    assert read["base_url"] == "https://europe-west1-aiplatform.googleapis.com/v1"
-    assert read["vertex"] == {"project": "my-project", "location": "europe-west1"}
+    assert read["type"] == "VertexAI"
+    assert read["baseURL"] == "https://europe-west1-aiplatform.googleapis.com/v1"
+    assert (read["project"], read["location"]) == ("my-project", "europe-west1")
     # What is under that key is none of a service account.
-    assert read["key_missing"]
+    assert read["keyMissing"]
     content = worker_config.worker_config(gateway(providers=[provider]), 1 << 30, DEFAULTS)
     (written,) = content["providers"]
     assert written["auth"] == {
@@ -241,19 +241,17 @@ def test_the_credentials_of_bedrock_reach_the_worker_and_no_config_map(tmp_path:
     models = [{**SPEC["models"][0], "upstreamModel": arn}, SPEC["models"][1]]
     core = core_json(tmp_path, providers=[provider], models=models)
     (read,) = core["providers"]
-    assert (read["type"], read["api_key"], read["key_missing"]) == ("bedrock", None, False)
-    assert read["aws"] == {
-        "region": "eu-west-1",
-        "keys": {
-            "access_key_id": ACME_KEY,
-            "secret_access_key": ACME_OTHER_KEY,
-            "session_token": GLOBEX_KEY,
-        },
+    assert (read["type"], read["apiKey"], read["keyMissing"]) == ("Bedrock", None, False)
+    assert read["region"] == "eu-west-1"
+    assert read["awsKeys"] == {
+        "accessKeyId": ACME_KEY,
+        "secretAccessKey": ACME_OTHER_KEY,
+        "sessionToken": GLOBEX_KEY,
     }
-    assert core["models"][0]["targets"][0]["upstream_model"] == arn
-    assert read["arn_in_path"] == "encoded"
+    assert core["models"][0]["upstreamModel"] == arn
+    assert read["arnInPath"] == "Encoded"
     literal = core_json(tmp_path / "literal", providers=[{**provider, "arnInPath": "Literal"}], models=models)
-    assert literal["providers"][0]["arn_in_path"] == "literal"
+    assert literal["providers"][0]["arnInPath"] == "Literal"
     content = worker_config.worker_config(gateway(providers=[provider]), 1 << 30, DEFAULTS)
     assert not any(key in str(content) for key in (ACME_KEY, ACME_OTHER_KEY, GLOBEX_KEY))
 
@@ -274,12 +272,12 @@ def test_limits_of_tenant_and_key_reach_the_worker(tmp_path: Path) -> None:
     limits = {"requestsPerMinute": 1, "tokensPerMinute": 2, "tokensPerDay": 10**12, "concurrency": 4}
     acme, globex = core_json(tmp_path, tenants=tenant(limits=limits, keyLimits={"concurrency": 5}))["tenants"]
     assert {name: limit for name, limit in acme["limits"].items() if limit is not None} == {
-        "requests_per_minute": 1,
-        "tokens_per_minute": 2,
-        "tokens_per_day": 10**12,
+        "requestsPerMinute": 1,
+        "tokensPerMinute": 2,
+        "tokensPerDay": 10**12,
         "concurrency": 4,
     }
-    assert acme["key_limits"]["concurrency"] == 5
+    assert acme["keyLimits"]["concurrency"] == 5
     assert set(globex["limits"].values()) == {None}
 
 
@@ -293,15 +291,13 @@ def test_prices_and_budgets_reach_the_worker(tmp_path: Path) -> None:
     )
     core = core_json(tmp_path, tenants=own, prices=[price])
     assert core["prices"] == [
-        {"model": "gpt-*", "effective_from": 1767225600, "input": "0.15", "output": "0.60"}
+        {"model": "gpt-*", "effectiveFrom": "2026-01-01", "input": "0.15", "output": "0.60"}
     ]
     acme, globex = core["tenants"]
-    assert acme["limits"]["nanodollars_per_day"] == 100_000
-    assert acme["key_limits"]["nanodollars_per_month"] == 10**18 - 1
-    assert acme["model_budgets"] == [
-        {"model": model, "nanodollars_per_day": 25_500_000_000, "nanodollars_per_month": None}
-    ]
-    assert globex["model_budgets"] == []
+    assert acme["limits"]["dollarsPerDay"] == "0.0001"
+    assert acme["keyLimits"]["dollarsPerMonth"] == "999999999.999999999"
+    assert acme["modelBudgets"] == [{"model": model, "dollarsPerDay": "25.50", "dollarsPerMonth": None}]
+    assert globex["modelBudgets"] == []
     other = tmp_path / "other"
     other.mkdir()
     with_defaults = core_json(other, prices=[price], defaultPrices=True)["prices"]
@@ -333,26 +329,7 @@ def test_every_price_that_a_manifest_may_have_is_one_for_the_worker(tokens: str,
 
 def test_endpoints_reach_the_worker(tmp_path: Path) -> None:
     acme, globex = core_json(tmp_path, tenants=tenant(endpoints=list(get_args(Endpoint))))["tenants"]
-    assert acme["endpoints"] == [
-        "chat.completions",
-        "completions",
-        "responses",
-        "embeddings",
-        "moderations",
-        "images.generations",
-        "audio.speech",
-        "audio.transcriptions",
-        "audio.translations",
-        "images.edits",
-        "images.variations",
-        "files",
-        "batches",
-        "messages",
-        "generate.content",
-        "embed.content",
-        "models",
-        "receipts",
-    ]
+    assert acme["endpoints"] == list(get_args(Endpoint))
     assert globex["endpoints"] is None
 
 
@@ -360,7 +337,7 @@ def test_a_keys_expiry_reaches_the_worker(tmp_path: Path) -> None:
     first, second = SPEC["tenants"][0]["apiKeys"]
     keys = [{**first, "notAfter": "2030-01-01T00:00:00Z"}, second]
     acme, _ = core_json(tmp_path, tenants=tenant(apiKeys=keys))["tenants"]
-    expires = {key["hash"]: key["expires_at"] for key in acme["keys"]}
+    expires = {key["hash"]: key["expiresAt"] for key in acme["keys"]}
     assert expires.pop(_core.hash_api_key(ACME_KEY)) == 1893456000
     assert list(expires.values()) == [None]
 
@@ -410,18 +387,18 @@ def test_a_policy_reaches_the_worker_with_what_a_tenant_changes(tmp_path: Path) 
 def test_cors_reaches_the_worker(tmp_path: Path) -> None:
     origins = ["https://app.example.com", "http://localhost:3000"]
     core = core_json(tmp_path, cors={"allowedOrigins": origins})
-    assert core["cors"] == {"allowed_origins": origins, "max_age_seconds": 600}
+    assert core["cors"] == {"allowedOrigins": origins, "maxAgeSeconds": 600}
 
 
 def test_issuers_reach_the_worker_and_a_tenant_may_have_tokens_only(tmp_path: Path) -> None:
     core = core_json(tmp_path, jwt={"issuers": [ISSUER]}, tenants=[{"name": "tokens-only"}])
-    assert core["jwt"] == [
+    assert core["jwt"]["issuers"] == [
         {
             "issuer": "https://login.example.com/",
             "audiences": ["proofgate"],
             "algorithms": ["RS256", "ES256", "EdDSA"],
-            "tenant_claim": "tenant",
-            "leeway_seconds": 60,
+            "tenantClaim": "tenant",
+            "leewaySeconds": 60,
         }
     ]
     assert core["tenants"][0]["keys"] == []
@@ -557,7 +534,7 @@ def document(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 def test_a_base_url_that_is_let_in_is_one_to_the_worker(document: dict[str, Any], url: str) -> None:
     if address_fault(url) is None:
         TypeAdapter(urls.BaseURL).validate_python(url)
-        _core.Worker(json.dumps(document | {"providers": [{**document["providers"][0], "base_url": url}]}))
+        _core.Worker(json.dumps(document | {"providers": [{**document["providers"][0], "baseURL": url}]}))
 
 
 @given(written(urls.KEY_SET_URL_PATTERN).filter(lambda url: len(url) <= 512))
@@ -628,7 +605,7 @@ def test_static_fields_of_an_upstream_reach_the_workers_with_secrets_in_files(tm
         {"name": "OpenAI-Organization", "value": "org-1", "secret": False},
         {"name": "X-House", "value": "sk-upstream-0123456789", "secret": True},
     ]
-    assert first["body_fields"] == [{"name": "provider", "value": '{"data_collection":"deny"}'}]
+    assert first["bodyFields"] == {"provider": {"data_collection": "deny"}}
     assert "sk-upstream" not in found.source.read_text()
 
 
@@ -657,7 +634,7 @@ def test_the_egress_proxy_reaches_the_workers_with_its_credentials_in_files(tmp_
     assert found.proxy.authorization.get_secret_value() == "Basic Z2F0ZXdheTpzM2NyZXQ="
     assert "s3cret" not in found.source.read_text()
     core = json.loads(found.to_core_json(0))
-    assert (core["egress_allow"], core["egress_proxy"]["host"]) == (None, "proxy.example.com")
+    assert (core["egress"]["allow"], core["egress"]["proxy"]["url"]) == (None, PROXY["url"])
     assert all(provider["proxied"] for provider in core["providers"])
 
 
@@ -724,9 +701,11 @@ def test_routes_fallbacks_and_egress_reach_the_worker(tmp_path: Path) -> None:
         "fallbackOn": ["Timeout", "ContextLength"],
     }
     core = core_json(tmp_path, models=[first, *SPEC["models"][1:]], egress={"allow": ["10.0.0.0/8"]})
-    assert core["egress_allow"] == ["10.0.0.0/8"]
-    assert [target["weight"] for target in core["models"][0]["targets"]] == [3, 1, 0]
-    assert core["models"][0]["fall_back_on"] == ["timeout", "context_length"]
+    assert core["egress"]["allow"] == ["10.0.0.0/8"]
+    model = core["models"][0]
+    assert [route["weight"] for route in model["routes"]] == [3, 1]
+    assert [fallback["provider"] for fallback in model["fallbacks"]] == ["openai"]
+    assert model["fallbackOn"] == ["Timeout", "ContextLength"]
 
 
 @pytest.mark.parametrize("cidr", ["10.0.0.1/8", "10.0.0.0/33", "::/129", "1.2.3/8"])

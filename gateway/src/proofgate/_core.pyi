@@ -282,7 +282,7 @@ def model_constraints(model: str) -> str:
 def prices_at(asked_json: str, now_us: int) -> str:
     """The price of each model that holds at a time (unix microseconds), as a JSON list.
 
-    `asked_json` has the sections `prices`, `providers` (names and base URLs) and `models`. An entry has
+    `asked_json` has the sections `prices`, `providers` (`name` and `baseURL`) and `models`. An entry has
     `model`, `provider`, `upstream_model`, `next_change` (unix seconds, or null) and `price`: null when none
     is known, or `effective_from` (unix seconds), `default` (of the table that comes with the gateway), and
     in picodollars `input`, `cached_input`, `cache_write`, `audio_input`, `output`, `audio_output` for a

@@ -19,6 +19,8 @@ from proofgate.regular_file import read_regular
 log = logging.getLogger("proofgate")
 
 FOLDER = "configurations"
+#: The form of what is archived (its `format`). Earlier versions wrote another one, which had no number.
+FORMAT = 2
 _MAX_CONFIGURATION_BYTES = 64 << 20
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _PREFIX = re.compile(r"[0-9a-f]{16}(?:[0-9a-f]{48})?")

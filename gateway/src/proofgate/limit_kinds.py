@@ -14,7 +14,7 @@ class LimitKind(NamedTuple):
 
     #: The schema's field, in dollars as text where it counts money.
     name: str
-    #: Its field in the core's configuration and on the admin port, in nanodollars where it counts money.
+    #: Its field on the admin port, in nanodollars where it counts money.
     field: str
     #: The code of a request that it refuses.
     code: str

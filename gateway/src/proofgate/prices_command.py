@@ -12,7 +12,6 @@ from typing import Any
 from proofgate import _core, output
 from proofgate.config import InvalidConfigError, load_settings
 from proofgate.config.core_json import prices_of as price_entries
-from proofgate.config.core_json import targets_of
 from proofgate.config.settings import Settings
 from proofgate.exit_codes import EXIT_OK, EXIT_USAGE, fail
 
@@ -51,8 +50,8 @@ def prices_of(settings: Settings, at: int) -> list[dict[str, Any]]:
     core's ConfigError."""
     asked = {
         "prices": price_entries(settings),
-        "providers": [{"name": entry.name, "base_url": entry.base_url} for entry in settings.providers],
-        "models": [{"name": model.name, "targets": targets_of(model)} for model in settings.models],
+        "providers": [{"name": entry.name, "baseURL": entry.base_url} for entry in settings.providers],
+        "models": [model.model_dump(mode="json", by_alias=True) for model in settings.models],
     }
     return [_price_entry(entry) for entry in json.loads(_core.prices_at(json.dumps(asked), at))]
 

@@ -34,7 +34,9 @@ def price_documents(prices: tuple[Price, ...], defaults: Iterable[DefaultPrice] 
 
 
 def _document(price: Price) -> dict[str, Any]:
-    return price.model_dump(exclude={"currency", "host"}, exclude_none=True, exclude_defaults=True)
+    return price.model_dump(
+        mode="json", by_alias=True, exclude={"currency", "host"}, exclude_none=True, exclude_defaults=True
+    )
 
 
 def default_prices_for(targets: Iterable[tuple[str, str]]) -> list[DefaultPrice]:

@@ -44,7 +44,7 @@ def check_refused_fields(settings: Settings, findings: Findings) -> None:
 
 def _upstream_models_of(provider: str, settings: Settings) -> set[str]:
     targets = (target for model in settings.models for target in targets_of(model))
-    return {target["upstream_model"] for target in targets if target["provider"] == provider}
+    return {name for at, name in targets if at == provider}
 
 
 def _refused_fields(provider: Provider, model: str) -> Iterator[tuple[str, _Constraint]]:

@@ -59,8 +59,7 @@ def _budgeted_models(settings: Settings, plan: Plan | Tenant) -> set[str]:
 def _unpriced_target(settings: Settings, model: Model) -> tuple[str, str] | None:
     """The provider where it has no price, and its name there."""
     hosts = {provider.name: urlsplit(provider.base_url).hostname or "" for provider in settings.providers}
-    for target in targets_of(model):
-        provider, name = target["provider"], target["upstream_model"]
+    for provider, name in targets_of(model):
         if any(price.provider in (None, provider) and _may_match(price, name) for price in settings.prices):
             continue
         if settings.default_prices and default_prices_for([(hosts.get(provider, ""), name)]):

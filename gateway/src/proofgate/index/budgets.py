@@ -7,6 +7,7 @@ signed records say. What they used is added up from the index.
 from __future__ import annotations
 
 import json
+import re
 import time
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -15,13 +16,14 @@ from pathlib import Path
 from typing import Any
 
 from proofgate import archive
+from proofgate.config.prices import nanodollars
 from proofgate.haproxy_sidecar import ring
 from proofgate.index.errors import IndexUnusableError
 from proofgate.index.filter import Filter
 from proofgate.index.query import IndexSnapshot
 from proofgate.index.schema import time_text
 from proofgate.index.used import usage_by_model
-from proofgate.limit_kinds import LIMIT_KINDS
+from proofgate.limit_kinds import LIMIT_KINDS, LimitKind
 
 #: Tenants that one answer tells: it is put together in memory, which is the auditor's too.
 MAX_TENANTS = 1000
@@ -30,7 +32,7 @@ _MAX_NAMES = 20_000
 _MICROSECONDS = 1_000_000
 _DAY_MICROSECONDS = 86_400 * _MICROSECONDS
 _SPANS = ("day", "month")
-_FIELDS = tuple(kind.field for kind in LIMIT_KINDS)
+_DOLLARS = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?", re.ASCII)
 _USAGE_FIELDS = ("tokens", "cost_nanodollars", "unpriced", "open")
 
 
@@ -93,7 +95,7 @@ def budgets(
             "digest": in_force.digest,
             "since": time_text(in_force.since) if in_force.since else None,
             "others": list(in_force.other_digests),
-            "beside": bool((in_force.document or {}).get("tenant_shards")),
+            "beside": (in_force.document or {}).get("tenantShards") is not None,
             "code": in_force.code,
         },
     }
@@ -128,6 +130,8 @@ def _read_logs(questions: IndexSnapshot, ledger: Path) -> tuple[list[int], _Acti
         return sorted(live), replace(found, code="configuration_unreadable")
     if not isinstance(document, dict):
         return sorted(live), replace(found, code="configuration_unreadable")
+    if document.get("format") != archive.FORMAT:
+        return sorted(live), replace(found, code="configuration_of_earlier_version")
     return sorted(live), replace(found, document=document)
 
 
@@ -139,8 +143,8 @@ def _configured_tenants(document: dict[str, Any] | None) -> list[dict[str, Any]]
         _empty_tenant(
             of["name"],
             limits=_quota(of.get("limits")),
-            key_limits=_quota(of.get("key_limits")),
-            model_budgets=_model_budgets(of.get("model_budgets")),
+            key_limits=_quota(of.get("keyLimits")),
+            model_budgets=_model_budgets(of.get("modelBudgets")),
         )
         for of in found
         if isinstance(of.get("name"), str)
@@ -170,8 +174,16 @@ def _empty_tenant(name: str, **configured: Any) -> dict[str, Any]:
 
 
 def _quota(told: Any) -> dict[str, int]:
+    """The limits of a section, by their fields on the admin port: money in nanodollars."""
     told = told if isinstance(told, dict) else {}
-    return {name: told[name] for name in _FIELDS if type(told.get(name)) is int}
+    limits = ((kind.field, _limit(kind, told.get(kind.alias))) for kind in LIMIT_KINDS)
+    return {field: limit for field, limit in limits if limit is not None}
+
+
+def _limit(kind: LimitKind, told: Any) -> int | None:
+    if kind.is_money:
+        return nanodollars(told) if isinstance(told, str) and _DOLLARS.fullmatch(told) else None
+    return told if type(told) is int else None
 
 
 def _model_budgets(told: Any) -> list[dict[str, Any]]:

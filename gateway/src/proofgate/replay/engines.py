@@ -56,9 +56,10 @@ def _document(settings: Settings) -> dict[str, object]:
     plans = {plan.name: plan for plan in settings.plans}
     terms = {tenant.name: plans.get(tenant.plan or "", tenant) for tenant in settings.tenants}
     return {
+        "format": archive.FORMAT,
         "policy": policy_document(settings.policy),
         "tenants": [
             {"name": name, "policy": tenant_policy_document(held.policy)} for name, held in terms.items()
         ],
-        "limits": {"body_bytes": settings.limits.body_bytes},
+        "limits": {"bodyBytes": settings.limits.body_bytes},
     }

@@ -4,58 +4,42 @@ use serde::Deserialize;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
 pub enum Endpoint {
     /// `POST /v1/chat/completions`.
-    #[serde(rename = "chat.completions")]
     ChatCompletions,
     /// `POST /v1/completions`.
-    #[serde(rename = "completions")]
     Completions,
     /// `POST /v1/responses`.
-    #[serde(rename = "responses")]
     Responses,
     /// `POST /v1/embeddings`.
-    #[serde(rename = "embeddings")]
     Embeddings,
     /// `POST /v1/moderations`.
-    #[serde(rename = "moderations")]
     Moderations,
     /// `POST /v1/images/generations`.
-    #[serde(rename = "images.generations")]
     ImagesGenerations,
     /// `POST /v1/audio/speech`.
-    #[serde(rename = "audio.speech")]
     AudioSpeech,
     /// `POST /v1/audio/transcriptions`.
-    #[serde(rename = "audio.transcriptions")]
+    #[serde(rename = "AudioTranscriptions")]
     Transcriptions,
     /// `POST /v1/audio/translations`.
-    #[serde(rename = "audio.translations")]
+    #[serde(rename = "AudioTranslations")]
     Translations,
     /// `POST /v1/images/edits`.
-    #[serde(rename = "images.edits")]
     ImageEdits,
     /// `POST /v1/images/variations`.
-    #[serde(rename = "images.variations")]
     ImageVariations,
     /// `/v1/files` and what is below it.
-    #[serde(rename = "files")]
     Files,
     /// `/v1/batches` and what is below it.
-    #[serde(rename = "batches")]
     Batches,
     /// `POST /v1/messages` and `POST /v1/messages/count_tokens`.
-    #[serde(rename = "messages")]
     Messages,
     /// `POST /v1beta/models/{model}:generateContent`, `:streamGenerateContent` and `:countTokens`.
-    #[serde(rename = "generate.content")]
     GenerateContent,
     /// `POST /v1beta/models/{model}:embedContent` and `:batchEmbedContents`.
-    #[serde(rename = "embed.content")]
     EmbedContent,
     /// `GET /v1/models` and `GET /v1beta/models`.
-    #[serde(rename = "models")]
     Models,
     /// `GET /v1/receipts/{id}`.
-    #[serde(rename = "receipts")]
     Receipts,
 }
 

@@ -210,8 +210,8 @@ fn an_issuer_is_read_from_its_configuration() {
         "issuer": ISSUER,
         "audiences": ["proofgate", "proofgate-beta"],
         "algorithms": ["RS256", "ES256", "EdDSA"],
-        "tenant_claim": "tenant",
-        "leeway_seconds": 60,
+        "tenantClaim": "tenant",
+        "leewaySeconds": 60,
     });
     let read: proofgate_auth::Issuer = serde_json::from_value(json).unwrap();
     assert_eq!(read, issuer(ISSUER, &ALL));

@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 /// Which answers are analysed, and how.
 #[derive(Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct AnalysisConfig {
     /// The share of answers that are analysed, 0 to 1.
     pub sample: f64,
@@ -25,10 +25,13 @@ pub struct AnalysisConfig {
     /// From which share of repeated groups of words on an answer is flagged.
     pub repetition: f64,
     /// Bytes of an answer that are copied, at most.
+    #[serde(rename = "maxAnswerBytes")]
     pub answer_bytes: usize,
     /// Bytes of all copies together, at most.
+    #[serde(rename = "maxCopyBytes")]
     pub copy_bytes: usize,
     /// Pairs of tenant and model that are followed, at most.
+    #[serde(rename = "maxPairs")]
     pub pairs: usize,
 }
 

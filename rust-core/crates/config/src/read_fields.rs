@@ -13,8 +13,8 @@ use serde::forward_to_deserialize_any;
 
 use crate::Config;
 
-/// The path of each field and of each word of a [`Config`], in the order of the types: `providers[].timeouts.connect_ms`,
-/// `ledger.durability=synced`. The elements of a list and the values of an object with free names are `[]`.
+/// The path of each field and of each word of a [`Config`], in the order of the types: `providers[].timeouts.connectSeconds`,
+/// `ledger.durability=Synced`. The elements of a list and the values of an object with free names are `[]`.
 pub fn read_fields() -> Vec<String> {
     let mut found = Vec::new();
     explore(&mut Vec::new(), &mut Vec::new(), &mut found);
@@ -264,11 +264,11 @@ mod tests {
         let fields = read_fields();
         for field in [
             "listen",
-            "ledger.durability=synced",
-            "ledger.held_checkpoints.by",
-            "providers[].timeouts.connect_ms",
-            "plans[].tool_calls.most",
-            "tls.client_names",
+            "ledger.durability=Synced",
+            "ledger.heldCheckpoints.keptBy",
+            "providers[].timeouts.connectSeconds",
+            "plans[].hostedTools.maxCalls",
+            "tls.clientNames",
         ] {
             assert!(
                 fields.iter().any(|found| found == field),

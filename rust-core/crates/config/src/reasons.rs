@@ -4,7 +4,6 @@ use serde::Deserialize;
 
 /// What may send a request on to another provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
 pub enum Reason {
     /// No connection was made, or it took not all of the request.
     Unreachable,

@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 /// What is to be told, as the configuration has it.
 #[derive(Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct TelemetryConfig {
     #[serde(default)]
     pub access_log: AccessLogMode,
@@ -15,7 +15,7 @@ pub struct TelemetryConfig {
 }
 
 #[derive(Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct TracesConfig {
     /// The share of traces that begin here and are sampled, 0 to 1.
     pub ratio: f64,
@@ -25,7 +25,6 @@ pub struct TracesConfig {
 
 /// Which exchanges have a line in the access log.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
 pub enum AccessLogMode {
     #[default]
     None,

@@ -127,13 +127,13 @@ impl Worker {
         config.analysis.iter().try_for_each(AnalysisConfig::check)?;
         let keys = LedgerKeys::new(&config.ledger)?;
         Ok(Worker {
-            profiler: Arc::new(Profiler::new(config.profile_stages)),
+            profiler: Arc::new(Profiler::new(config.profiling.stages)),
             engine: Mutex::new(Arc::clone(&blueprint.settings.engine)),
             requested_key_sets: Mutex::new(blueprint.settings.authenticator.requested_key_sets()),
             hooks: ActiveHooks::new(&config.hooks),
             shards: Mutex::new(TenantShards::new(
                 &blueprint.settings.digest,
-                config.tenant_shards,
+                config.tenant_shards.is_some(),
             )),
             config: Mutex::new(Arc::new(config)),
             blueprint: Mutex::new(Some(blueprint)),
@@ -165,7 +165,7 @@ impl Worker {
         let blueprint = CompiledConfig::new(&config, Some(&in_service))?;
         let wanted = blueprint.settings.authenticator.requested_key_sets();
         let engine = Arc::clone(&blueprint.settings.engine);
-        let next = shards.with_configuration(&blueprint.settings.digest, config.tenant_shards);
+        let next = shards.with_configuration(&blueprint.settings.digest, config.tenant_shards.is_some());
         let change = ConfigChange {
             blueprint: Some(blueprint),
             shards: next.active_shards().clone(),
@@ -347,8 +347,8 @@ impl Worker {
         });
         let desk = Arc::new(LogHandoff::default());
         let bounds = RotationBounds {
-            max_bytes: ledger.log_bytes,
-            max_age: ledger.log_age,
+            max_bytes: ledger.rotation.bytes,
+            max_age: ledger.rotation.age,
         };
         let (phase, told) = watch::channel(Phase::Serving);
         let metrics = Metrics::new(&self.profiler, &self.hooks);
@@ -579,7 +579,7 @@ impl Worker {
         while log.watermark.checkpointed() < size && Instant::now() < deadline {
             thread::park_timeout(Duration::from_millis(20));
         }
-        let shred_keys = self.config().shred_keys.clone();
+        let shred_keys = self.config().ledger.shred_keys_directory.clone();
         let shred_keys = shred_keys.map(|directory| ShredKeys::read(&FileStorage, Path::new(&directory)));
         let shred_keys = shred_keys.transpose().map_err(failed)?;
         let proven = evidence::prove_readable(found, Some(&running.verifying_key), shred_keys.as_ref());

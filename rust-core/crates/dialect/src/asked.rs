@@ -2,7 +2,6 @@ use crate::asked_response::ResponsesContext;
 
 /// What becomes of a field of a request that the provider has no counterpart for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize)]
-#[serde(rename_all = "snake_case")]
 pub enum UntranslatableFieldPolicy {
     /// The request is refused, and the field named.
     #[default]

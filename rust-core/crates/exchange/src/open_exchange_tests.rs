@@ -55,20 +55,19 @@ fn bench_with(shred_keys: Option<&std::path::Path>) -> Bench {
     let volume = TempDir::new().unwrap();
     let key = SigningKey::generate(LEDGER, [7; 32]).unwrap();
     let config = json!({
-        "ledger": {"name": LEDGER, "directory": volume.path(), "shard": 0, "durability": "written",
-            "checkpoint_interval_ms": 1000, "signing_key": key.to_text(), "segment_bytes": 65536,
-            "log_bytes": 1 << 30, "log_age_ms": 86_400_000},
+        "ledger": {"name": LEDGER, "directory": volume.path(), "shard": 0, "durability": "Written",
+            "checkpointIntervalSeconds": 1, "signingKey": key.to_text(), "segmentBytes": 65536,
+            "rotation": {"bytes": 1 << 30, "seconds": 86_400}, "shredKeysDirectory": shred_keys},
         "listen": "127.0.0.1:0",
-        "providers": [{"name": "vendor", "type": "openai", "base_url": "http://127.0.0.1:1", "api_key": null,
-            "ca_pem": null, "stream_usage": "leave"}],
-        "models": [{"name": "large", "targets": [{"provider": "vendor", "upstream_model": "large", "weight": 1}], "max_output_tokens": 1}],
+        "providers": [{"name": "vendor", "type": "OpenAI", "baseURL": "http://127.0.0.1:1", "apiKey": null,
+            "caPem": null, "streamUsage": "Leave"}],
+        "models": [{"name": "large", "routes": [{"provider": "vendor", "upstreamModel": "large", "weight": 1}], "maxOutputTokens": 1}],
         "tenants": [{"name": "acme", "keys": [], "models": null, "endpoints": null,
-            "limits": {"concurrency": 1, "tokens_per_minute": TOKENS}, "key_limits": {}, "policy": null}],
-        "timeouts": {"client_head_ms": 1, "client_body_ms": 1, "client_idle_ms": 1, "upstream_connect_ms": 1,
-            "upstream_response_ms": 1, "answer_ms": 1, "connection_age_ms": 1, "drain_ms": 1, "lame_duck_ms": 1},
-        "limits": {"head_bytes": 1, "body_bytes": 1, "connections": 1, "buffered_bytes": 1 << 20},
-        "config_digest": "00".repeat(32),
-        "shred_keys": shred_keys,
+            "limits": {"concurrency": 1, "tokensPerMinute": TOKENS}, "keyLimits": {}, "policy": null}],
+        "timeouts": {"clientHeadSeconds": 0.001, "clientBodySeconds": 0.001, "clientIdleSeconds": 0.001, "upstreamConnectSeconds": 0.001,
+            "upstreamResponseSeconds": 0.001, "answerSeconds": 0.001, "connectionAgeSeconds": 0.001, "drainSeconds": 0.001, "lameDuckSeconds": 0.001},
+        "limits": {"headBytes": 1, "bodyBytes": 1, "connections": 1, "bufferedBytes": 1 << 20},
+        "configDigest": "00".repeat(32),
     });
     let config: Config = serde_json::from_value(config).unwrap();
     let keys = LedgerKeys::new(&config.ledger).unwrap();

@@ -21,19 +21,19 @@ pub const QUEUE_CAPACITY: usize = 1024;
 
 /// A policy as the configuration has it.
 #[derive(Clone, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct HookConfig {
     pub name: String,
     /// Changes with everything that its evaluator is made of.
     pub revision: String,
     /// How long a request waits for its verdict.
+    #[serde(rename = "deadlineMilliseconds")]
     pub deadline_ms: u64,
     pub on_failure: OnFailure,
 }
 
 /// What becomes of a request whose policy gave no verdict.
 #[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
 pub enum OnFailure {
     Deny,
     Allow,

@@ -1,19 +1,22 @@
 //! What is configured besides limits: budgets of models, and the names of those whose limits they are.
 
 use crate::kinds::{Limit, Limits};
+use crate::money::nanodollars;
 use serde::Deserialize;
 use std::fmt;
 use std::num::NonZeroU64;
 
 /// What a tenant may spend on one model, with all of its keys together; `None` is no limit.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ModelBudget {
     /// The model's name in the configuration.
     pub model: String,
     /// Nanodollars on one UTC day.
+    #[serde(default, rename = "dollarsPerDay", deserialize_with = "nanodollars")]
     pub nanodollars_per_day: Option<NonZeroU64>,
     /// Nanodollars in one UTC month.
+    #[serde(default, rename = "dollarsPerMonth", deserialize_with = "nanodollars")]
     pub nanodollars_per_month: Option<NonZeroU64>,
 }
 

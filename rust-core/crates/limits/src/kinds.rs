@@ -1,6 +1,7 @@
 //! The kinds of limits: one row for each. What names, counts, compares or shows limits reads this table, in Python by
 //! `_core.limit_kinds()`; the schema has a field for each row, and a test compares both.
 
+use crate::money::nanodollars;
 use serde::Deserialize;
 use std::num::NonZeroU64;
 
@@ -35,7 +36,7 @@ pub enum Period {
 pub struct LimitKind {
     /// What `GET /v1/usage` calls it; the schema's field is the same.
     pub name: &'static str,
-    /// Its field in the worker's configuration, in whose unit it is counted.
+    /// Its field here and on the admin port, in whose unit it is counted.
     pub field: &'static str,
     /// The code of a request that it keeps out.
     pub code: &'static str,
@@ -47,7 +48,7 @@ pub struct LimitKind {
 
 /// Makes of each row a variant of [`Limit`], a field of [`Limits`] and a [`LimitKind`].
 macro_rules! table {
-    ($($(#[$meaning:meta])+ $kind:ident = $quantity:ident, $period:ident, $field:ident, $name:literal;)+) => {
+    ($($(#[$meaning:meta])+ $kind:ident = $quantity:ident, $period:ident, $field:ident, $name:literal $(, #[$read:meta])?;)+) => {
         /// One of the things that are limited.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Limit {
@@ -61,9 +62,9 @@ macro_rules! table {
 
         /// What one tenant, or one API key, may use. `None` is no limit; a limit is at least 1.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-        #[serde(deny_unknown_fields, default)]
+        #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
         pub struct Limits {
-            $($(#[$meaning])+ pub $field: Option<NonZeroU64>,)+
+            $($(#[$meaning])+ $(#[$read])? pub $field: Option<NonZeroU64>,)+
         }
 
         impl Limits {
@@ -101,9 +102,11 @@ table! {
     /// Requests admitted and not ended.
     Concurrency = Concurrency, Now, concurrency, "concurrency";
     /// What exchanges cost on one UTC day, in nanodollars (10⁻⁹ USD).
-    MoneyPerDay = Money, Day, nanodollars_per_day, "dollars_per_day";
+    MoneyPerDay = Money, Day, nanodollars_per_day, "dollars_per_day",
+        #[serde(rename = "dollarsPerDay", deserialize_with = "nanodollars")];
     /// What they cost in one UTC month.
-    MoneyPerMonth = Money, Month, nanodollars_per_month, "dollars_per_month";
+    MoneyPerMonth = Money, Month, nanodollars_per_month, "dollars_per_month",
+        #[serde(rename = "dollarsPerMonth", deserialize_with = "nanodollars")];
 }
 
 /// Whether a limit counts this, so that it has to be counted.

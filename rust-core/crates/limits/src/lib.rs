@@ -39,6 +39,7 @@ mod foreign;
 mod kinds;
 mod limiter;
 mod moment;
+mod money;
 mod policies;
 mod quotas;
 mod replay;

@@ -399,10 +399,10 @@ fn a_hundred_thousand_keys_are_forgotten_when_nothing_of_them_counts() {
 #[test]
 fn configured_limits_are_at_least_one() {
     let parse = serde_json::from_str::<Limits>;
-    let limits = parse(r#"{"requests_per_minute": 5, "tokens_per_minute": null}"#).unwrap();
+    let limits = parse(r#"{"requestsPerMinute": 5, "tokensPerMinute": null}"#).unwrap();
     assert_eq!(limits, support::limits([5, 0, 0, 0]));
     assert!(parse(r#"{"concurrency": 0}"#).is_err());
-    assert!(parse(r#"{"requests_per_second": 1}"#).is_err());
+    assert!(parse(r#"{"requestsPerSecond": 1}"#).is_err());
 }
 
 #[test]

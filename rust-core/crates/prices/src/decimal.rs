@@ -1,5 +1,8 @@
 //! Decimal numbers as they stand in configurations.
 
+/// Ten billion dollars.
+const MAX_NANODOLLARS: u64 = 10_000_000_000 * 1_000_000_000;
+
 /// Why a text is no amount of dollars.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DecimalError {
@@ -39,6 +42,14 @@ pub(crate) fn parse_scaled(text: &str, places: u32, most: u64) -> Result<u64, De
         return Err(DecimalError::TooLarge);
     }
     Ok(scaled)
+}
+
+/// An amount of dollars in nanodollars, exact.
+///
+/// # Errors
+/// [`DecimalError`] for what is no decimal number, has more than nine decimal places, or is more than ten billion dollars.
+pub fn nanodollars(text: &str) -> Result<u64, DecimalError> {
+    parse_scaled(text, 9, MAX_NANODOLLARS)
 }
 
 #[cfg(test)]

@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
+use crate::day::midnight;
 use crate::decimal::{DecimalError, parse_scaled};
 use crate::price::{Bands, Price};
 use crate::rates::{MAX_PER_REQUEST, MAX_PER_TOKEN, Rates};
 
 /// A price as a configuration says it: dollars for a million tokens, as decimal numbers.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PriceEntry {
     /// The provider by its name in the configuration; any when it is absent.
     #[serde(default)]
@@ -21,7 +22,8 @@ pub struct PriceEntry {
     pub host: Option<String>,
     /// The model's name at the provider; with `*` as its last character, what its name begins with.
     pub model: String,
-    /// Unix seconds from which on it holds.
+    /// Unix seconds from which on it holds; a day such as `2026-01-31` in JSON, which begins at midnight UTC.
+    #[serde(deserialize_with = "midnight")]
     pub effective_from: u64,
     /// Whether it is of the table that comes with the gateway: the configuration's own prices go before it.
     #[serde(default)]
@@ -69,7 +71,7 @@ pub struct PriceEntry {
 /// Prices of long prompts, or of a tier. A price that is absent is `input` or `output` of the same level, and those of what
 /// is written to a cache and of audio are no less than they are without it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct PriceLevel {
     /// Of prompts with more tokens than this; only of long prompts.
     pub prompt_tokens: Option<u64>,

@@ -7,13 +7,14 @@
 //! The crate does no I/O and reads no clock. Nothing here is a floating-point number.
 #![forbid(unsafe_code)]
 
+mod day;
 mod decimal;
 mod entry;
 mod price;
 mod rates;
 mod table;
 
-pub use decimal::DecimalError;
+pub use decimal::{DecimalError, nanodollars};
 pub use entry::{PriceEntry, PriceError, PriceLevel};
 pub use price::{Bands, MaxUsage, Price, ServedTier};
 pub use rates::{MAX_COST, Rates, Tokens};

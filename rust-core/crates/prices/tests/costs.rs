@@ -7,13 +7,15 @@ use proofgate_prices::{
 use proptest::prelude::*;
 use serde_json::json;
 
+const DAY: u64 = 86_400;
+
 const VENDOR: Seller<'_> = Seller {
     provider: "vendor",
     host: "api.vendor.example",
 };
 
 fn entry(value: serde_json::Value) -> PriceEntry {
-    let mut entry = json!({"model": "large", "effective_from": 0, "input": "1", "output": "2"});
+    let mut entry = json!({"model": "large", "effectiveFrom": "1970-01-01", "input": "1", "output": "2"});
     for (name, value) in value.as_object().unwrap() {
         entry[name] = value.clone();
     }
@@ -51,7 +53,7 @@ fn input_at(entries: &[serde_json::Value], second: u64) -> Option<u64> {
 fn a_token_of_a_prompt_is_charged_once_whatever_it_counts_as() {
     // Of 100 tokens, 40 were read from a cache, 20 written to one (BerriAI/litellm#9812, #11789).
     let table = PriceTable::new(&[entry(json!({
-        "input": "3", "cached_input": "0.30", "cache_write": "3.75", "output": "15"
+        "input": "3", "cachedInput": "0.30", "cacheWrite": "3.75", "output": "15"
     }))]);
     let schedule = table.unwrap().schedule(VENDOR, "large");
     let tokens = Tokens {
@@ -100,7 +102,7 @@ fn what_is_less_than_a_nanodollar_counts_as_one() {
 
 #[test]
 fn a_request_has_its_own_price_besides() {
-    let table = PriceTable::new(&[entry(json!({"per_request": "0.000000000001"}))]).unwrap();
+    let table = PriceTable::new(&[entry(json!({"perRequest": "0.000000000001"}))]).unwrap();
     let schedule = table.schedule(VENDOR, "large");
     let price = &schedule.at(0).unwrap().price;
     assert_eq!(price.per_request, 1);
@@ -111,12 +113,12 @@ fn a_request_has_its_own_price_besides() {
 #[test]
 fn the_price_of_a_time_is_the_latest_that_holds_then() {
     let entries = [
-        json!({"effective_from": 100, "input": "1"}),
-        json!({"effective_from": 200, "input": "2"}),
+        json!({"effectiveFrom": "1970-01-02", "input": "1"}),
+        json!({"effectiveFrom": "1970-01-03", "input": "2"}),
     ];
     let at = |second| input_at(&entries, second);
     assert_eq!(
-        [99, 100, 199, 200, 1_000_000].map(at),
+        [DAY - 1, DAY, 2 * DAY - 1, 2 * DAY, 1_000_000].map(at),
         [None, Some(1), Some(1), Some(2), Some(2)]
     );
 }
@@ -130,27 +132,27 @@ fn the_closer_a_price_names_a_model_the_more_it_holds() {
         json!({"model": "large"}),
         json!({"model": "*", "provider": "vendor"}),
         json!({"model": "large", "provider": "vendor"}),
-        json!({"model": "large", "provider": "vendor", "effective_from": 5}),
+        json!({"model": "large", "provider": "vendor", "effectiveFrom": "1970-01-02"}),
     ]
     .into_iter()
     .enumerate()
     {
         let mut more = more;
         more["input"] = json!((number + 2).to_string());
-        assert_eq!(input_at(&entries, 9), Some(number as u64 + 1));
+        assert_eq!(input_at(&entries, DAY), Some(number as u64 + 1));
         entries.push(more);
     }
-    assert_eq!(input_at(&entries, 9), Some(7));
+    assert_eq!(input_at(&entries, DAY), Some(7));
 }
 
 #[test]
 fn a_price_of_the_future_does_not_hide_one_that_holds() {
     let entries = [
         json!({"model": "*", "input": "1"}),
-        json!({"model": "large", "effective_from": 100, "input": "2"}),
+        json!({"model": "large", "effectiveFrom": "1970-01-02", "input": "2"}),
     ];
-    assert_eq!(input_at(&entries, 50), Some(1));
-    assert_eq!(input_at(&entries, 100), Some(2));
+    assert_eq!(input_at(&entries, DAY - 1), Some(1));
+    assert_eq!(input_at(&entries, DAY), Some(2));
 }
 
 #[test]
@@ -184,8 +186,8 @@ fn a_price_that_cannot_be_believed_is_refused() {
         refused(&[json!({}), json!({"input": "5"})]),
         PriceError::Duplicate { .. }
     ));
-    let level = |tokens: u64| json!({"prompt_tokens": tokens, "input": "1", "output": "1"});
-    let nested = json!({"prompt_tokens": 5, "input": "1", "output": "1", "above": [level(9)]});
+    let level = |tokens: u64| json!({"promptTokens": tokens, "input": "1", "output": "1"});
+    let nested = json!({"promptTokens": 5, "input": "1", "output": "1", "above": [level(9)]});
     for wrong in [
         json!({"above": [level(5), level(5)]}),
         json!({"above": [level(6), level(5)]}),
@@ -205,23 +207,23 @@ fn what_is_kept_for_an_hour_costs_twice_the_input_or_what_is_written_of_it() {
         cache_write_1h: 100_000,
         ..prompt(100_000)
     };
-    let price = priced(json!({"cache_write": "1.25"}));
+    let price = priced(json!({"cacheWrite": "1.25"}));
     assert_eq!(ordinary(&price, &hour), 200_000_000);
     let half = Tokens {
         cache_write_1h: 50_000,
         ..hour
     };
     assert_eq!(ordinary(&price, &half), 162_500_000);
-    let written = priced(json!({"cache_write": "1.25", "cache_write_1h": "1.5"}));
+    let written = priced(json!({"cacheWrite": "1.25", "cacheWrite1h": "1.5"}));
     assert_eq!(ordinary(&written, &hour), 150_000_000);
-    assert_eq!(ordinary(&priced(json!({"cache_write": "3"})), &hour), 300_000_000);
+    assert_eq!(ordinary(&priced(json!({"cacheWrite": "3"})), &hour), 300_000_000);
 }
 
 #[test]
 fn all_of_a_long_prompt_and_its_answer_cost_what_long_prompts_do() {
-    let price = priced(json!({"cached_input": "0.1", "above": [
-        {"prompt_tokens": 200_000, "input": "2", "cached_input": "0.2", "output": "3"},
-        {"prompt_tokens": 400_000, "input": "4", "output": "5"}]}));
+    let price = priced(json!({"cachedInput": "0.1", "above": [
+        {"promptTokens": 200_000, "input": "2", "cachedInput": "0.2", "output": "3"},
+        {"promptTokens": 400_000, "input": "4", "output": "5"}]}));
     let cost = |tokens| {
         ordinary(
             &price,
@@ -288,9 +290,9 @@ fn a_call_of_a_hosted_tool_costs_what_its_kind_does_with_or_without_a_date() {
 
 #[test]
 fn a_tier_costs_what_it_was_asked_for_and_answered_with() {
-    let price = priced(json!({"cache_write": "1.25", "tiers": {
+    let price = priced(json!({"cacheWrite": "1.25", "tiers": {
         "priority": {"input": "2", "output": "4"},
-        "flex": {"input": "0.5", "cache_write": "0.6", "output": "1"}}}));
+        "flex": {"input": "0.5", "cacheWrite": "0.6", "output": "1"}}}));
     let cost = |asked, served| price.cost(asked, served, &prompt(1000), 0);
     let (priority, flex) = (Some("priority"), Some("flex"));
     assert_eq!(cost(None, ServedTier::Unreported), 1_000_000);
@@ -344,9 +346,9 @@ fn a_tier_costs_what_it_was_asked_for_and_answered_with() {
 #[test]
 fn a_tier_without_prices_of_long_prompts_is_no_cheaper_there_than_the_standard_one() {
     let price = priced(json!({
-        "above": [{"prompt_tokens": 1000, "input": "3", "output": "6"}],
+        "above": [{"promptTokens": 1000, "input": "3", "output": "6"}],
         "tiers": {"priority": {"input": "2", "output": "4"}, "flex": {"input": "0.5", "output": "1",
-            "above": [{"prompt_tokens": 1000, "input": "1.5", "output": "3"}]}}}));
+            "above": [{"promptTokens": 1000, "input": "1.5", "output": "3"}]}}}));
     let cost = |tier, tokens| price.cost(Some(tier), ServedTier::Other(tier), &prompt(tokens), 0);
     assert_eq!(cost("priority", 1000), 2_000_000);
     assert_eq!(cost("priority", 2000), 6_000_000);

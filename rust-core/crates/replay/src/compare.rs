@@ -92,7 +92,7 @@ pub struct Replayer {
 }
 
 impl Replayer {
-    /// Reads a configuration in the form in which workers archive it; `policy`, `tenants`, `plans` and `limits.body_bytes`
+    /// Reads a configuration in the form in which workers archive it; `policy`, `tenants`, `plans` and `limits.bodyBytes`
     /// of it count.
     ///
     /// # Errors

@@ -31,6 +31,11 @@ pub enum ReplayError {
         /// Of that line.
         column: usize,
     },
+    /// An earlier version archived it, in another form.
+    #[error(
+        "the configuration was archived by an earlier version, in a form that this version does not read"
+    )]
+    EarlierFormat,
     /// Its rules are refused.
     #[error("its rules are refused: {0}")]
     Policy(#[from] PolicyError),
@@ -45,8 +50,19 @@ pub enum RuleSource {
     Other,
 }
 
+/// The form of archived configurations that is read. Those before had no such number.
+pub const FORMAT: u32 = 2;
+
+/// The form of a configuration.
+#[derive(Deserialize)]
+struct Form {
+    #[serde(default)]
+    format: Option<u32>,
+}
+
 /// What a replay reads of a configuration.
 #[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct Document {
     #[serde(default)]
     policy: Option<PolicyConfig>,
@@ -58,6 +74,7 @@ struct Document {
 }
 
 #[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct PolicyOwner {
     name: String,
     #[serde(default)]
@@ -71,19 +88,20 @@ struct PolicyOwner {
 
 /// Tools that may not be called after a flagged text of a tool.
 #[derive(Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
 struct GuardedToolsConfig {
     names: Vec<String>,
     on_flag: FlagAction,
 }
 
 #[derive(Clone, Copy, Deserialize, PartialEq, Eq)]
-#[serde(rename_all = "snake_case")]
 enum FlagAction {
     Refuse,
     RequireApproval,
 }
 
 #[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct Limits {
     body_bytes: u64,
 }
@@ -124,10 +142,15 @@ pub(crate) struct Configuration {
 impl Configuration {
     /// Reads a configuration and compiles its rules.
     pub(crate) fn parse(json: &[u8], basis: RuleSource) -> Result<Self, ReplayError> {
-        let document: Document = serde_json::from_slice(json).map_err(|error| ReplayError::Unreadable {
+        let unreadable = |error: serde_json::Error| ReplayError::Unreadable {
             line: error.line(),
             column: error.column(),
-        })?;
+        };
+        let form: Form = serde_json::from_slice(json).map_err(unreadable)?;
+        if form.format != Some(FORMAT) {
+            return Err(ReplayError::EarlierFormat);
+        }
+        let document: Document = serde_json::from_slice(json).map_err(unreadable)?;
         let mut policy = document.policy.unwrap_or_default();
         let (least, most) = TIME_BUDGET_RANGE;
         let patient = |time: u64| time.saturating_mul(TIME_BUDGET_FACTOR);

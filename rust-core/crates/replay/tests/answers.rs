@@ -128,13 +128,14 @@ fn of_an_answer_that_broke_off_what_left_is_what_the_record_tells_or_less() {
 fn what_the_packs_have_redacted_stays_as_it_is() {
     let names: Vec<_> = pack_names().collect();
     let document = json!({
+        "format": 2,
         "policy": {
             "packs": names,
             "budget_us": 10_000_000,
             "actions": [{"packs": ["pii"], "scopes": ["answer"], "action": "redact"}],
         },
         "tenants": [{"name": "acme"}],
-        "limits": {"body_bytes": 1_000_000},
+        "limits": {"bodyBytes": 1_000_000},
     });
     let mut replayer = replayer(&document, RuleSource::Recorded);
     let engine =
@@ -188,12 +189,12 @@ fn what_the_packs_have_redacted_stays_as_it_is() {
 fn guarding() -> serde_json::Value {
     let mut configuration = configuration();
     for (name, on_flag, mode) in [
-        ("guarded", "refuse", "enforce"),
-        ("approving", "require_approval", "enforce"),
-        ("watching", "refuse", "dry_run"),
+        ("guarded", "Refuse", "enforce"),
+        ("approving", "RequireApproval", "enforce"),
+        ("watching", "Refuse", "dry_run"),
     ] {
-        let guarded = json!({"names": ["Bash", "mcp__x__*"], "on_flag": on_flag});
-        let tenant = json!({"name": name, "policy": {"mode": mode}, "guarded_tools": guarded});
+        let guarded = json!({"names": ["Bash", "mcp__x__*"], "onFlag": on_flag});
+        let tenant = json!({"name": name, "policy": {"mode": mode}, "guardedTools": guarded});
         configuration["tenants"].as_array_mut().unwrap().push(tenant);
     }
     configuration

@@ -275,11 +275,13 @@ fn tenants_of_shards_are_replayed_where_all_plans_say_the_same() {
 #[test]
 fn a_configuration_of_another_form_is_refused_without_what_it_says() {
     for (text, said) in [
-        ("{\"policy\": \"hunter2\"}", "line 1, column"),
-        ("{}", "line 1, column"),
+        ("{\"format\":2,\"policy\": \"hunter2\"}", "line 1, column"),
+        ("{\"format\":2}", "line 1, column"),
+        ("{\"policy\": \"hunter2\"}", "archived by an earlier version"),
+        ("{\"format\":1}", "archived by an earlier version"),
         ("[", "line 1, column"),
         (
-            "{\"policy\":{\"packs\":[\"none\"]},\"limits\":{\"body_bytes\":1}}",
+            "{\"format\":2,\"policy\":{\"packs\":[\"none\"]},\"limits\":{\"bodyBytes\":1}}",
             "its rules are refused",
         ),
     ] {

@@ -108,9 +108,11 @@ impl CompiledConfig {
     pub fn new(config: &Config, in_service: Option<&Arc<Engine>>) -> Result<Self, Error> {
         let mut places = HashMap::new();
         let mut upstreams = Vec::new();
-        let egress = Egress::new(config.egress_allow.as_deref()).map_err(Error::Config)?;
-        let proxy = config.egress_proxy.as_ref().map(Proxy::new);
+        let egress = config.egress.as_ref();
+        let proxy = egress.and_then(|egress| egress.proxy.as_ref()).map(Proxy::new);
         let proxy = proxy.transpose().map_err(Error::Config)?;
+        let allowed = egress.and_then(|egress| egress.allow.as_deref());
+        let egress = Egress::new(allowed).map_err(Error::Config)?;
         for provider in &config.providers {
             let fail = |message: String| Error::Config(format!("provider {:?}: {message}", provider.name));
             let base = BaseUrl::parse(&provider.base_url).map_err(|error| fail(error.to_string()))?;
@@ -126,15 +128,15 @@ impl CompiledConfig {
                 ProviderKind::Bedrock => (Family::Amazon, "Authorization: Bearer "),
                 ProviderKind::VertexAi => (Family::Google, "Authorization: Bearer "),
             };
-            let wants_token = provider.access_token || matches!(provider.kind, ProviderKind::VertexAi);
+            let wants_token = provider.takes_access_token();
             if wants_token && key.is_some() {
                 return Err(fail("it has an API key, but accepts only access tokens".into()));
             }
-            let signer = provider.aws.as_ref().map(SignerPlan::new);
+            let signer = provider.aws().map(SignerPlan::new);
             let signer = signer.transpose().map_err(fail)?;
             if signer.is_some() && (family != Family::Amazon || key.is_some()) {
                 return Err(fail(
-                    "only a Bedrock provider without an API key can have its requests signed (aws)".into(),
+                    "only a Bedrock provider without an API key can have its requests signed".into(),
                 ));
             }
             let key = key.map(|key| ProviderKey {
@@ -147,7 +149,7 @@ impl CompiledConfig {
                 _ => &[],
             };
             let lines = header_lines(provider).map_err(fail)?;
-            let set_fields = provider.body_fields.iter();
+            let set_fields = provider.body_fields.iter().flat_map(|fields| &fields.0);
             let set_fields = SetFields::new(set_fields.map(|field| (&*field.name, &*field.value)));
             let set_fields = set_fields
                 .map_err(|name| fail(format!("the value of its body field {name:?} is not JSON")))?;
@@ -167,7 +169,7 @@ impl CompiledConfig {
                 Some((dialect, template.with_header_lines(&lines)))
             });
             let templates = templates.collect();
-            let (own, all) = (provider.timeouts, config.timeouts);
+            let (own, all) = (provider.timeouts.unwrap_or_default(), config.timeouts);
             let route = UpstreamRoute::new(
                 base,
                 TlsTrust {
@@ -196,7 +198,7 @@ impl CompiledConfig {
                 stream_usage: provider.stream_usage,
                 max_concurrency: provider.max_concurrency,
                 min_idle: provider.min_idle,
-                rate: provider.rate,
+                rate: provider.rate.unwrap_or_default(),
                 first_byte_timeout: own
                     .first_byte
                     .or(all.upstream_first_byte)
@@ -256,7 +258,7 @@ fn secrets(provider: &Provider) -> Vec<Box<str>> {
 }
 
 fn path_style(provider: &Provider) -> Result<PathStyle, String> {
-    match (&provider.vertex, provider.kind) {
+    match (provider.vertex(), provider.kind) {
         (Some(vertex), ProviderKind::VertexAi) => {
             let Vertex { project, location } = vertex;
             // The project of an organisation's domain has a colon in its id.
@@ -335,11 +337,11 @@ fn models(
     let mut models = HashMap::new();
     for model in &config.models {
         let fail = |message: String| Error::Config(format!("model {:?} {message}", model.name));
-        if model.targets.is_empty() || model.targets.len() > MAX_TARGETS {
+        if !(1..=MAX_TARGETS).contains(&model.targets().count()) {
             return Err(fail(format!("must have 1 to {MAX_TARGETS} targets")));
         }
-        let targets = model.targets.iter().map(|target| {
-            let upstream = upstreams.get(target.provider.as_str());
+        let targets = model.targets().map(|target| {
+            let upstream = upstreams.get(target.provider);
             let missing = || {
                 fail(format!(
                     "refers to provider {:?}, which does not exist",
@@ -347,7 +349,7 @@ fn models(
                 ))
             };
             // In a path it would be no name, but a step.
-            if matches!(target.upstream_model.as_str(), "." | "..") {
+            if matches!(target.upstream_model, "." | "..") {
                 return Err(fail(format!(
                     "cannot be called {:?} at a provider",
                     target.upstream_model
@@ -360,14 +362,14 @@ fn models(
                 )));
             }
             let replacement = (target.upstream_model != model.name)
-                .then(|| serde_json::to_vec(&target.upstream_model))
+                .then(|| serde_json::to_vec(target.upstream_model))
                 .transpose();
             Ok(TargetPlan {
                 upstream: *upstream.ok_or_else(missing)?,
-                upstream_model: target.upstream_model.clone(),
+                upstream_model: target.upstream_model.to_owned(),
                 replacement_name: replacement.map_err(|error| fail(error.to_string()))?,
                 weight: target.weight,
-                prices: pricing.prices(&target.provider, &target.upstream_model),
+                prices: pricing.prices(target.provider, target.upstream_model),
             })
         });
         let plan = ModelPlan {
@@ -385,11 +387,11 @@ fn models(
 
 /// The names that a model with a wildcard stands for, as far as its first provider has a price for them.
 fn known_names(model: &ModelConfig, pricing: &Pricing<'_>) -> Vec<String> {
-    let Some(target) = model.targets.first() else {
+    let Some(target) = model.targets().next() else {
         return Vec::new();
     };
-    let there = pricing.models(&target.provider);
-    let names = there.filter_map(|there| client_name(&model.name, &target.upstream_model, there));
+    let there = pricing.models(target.provider);
+    let names = there.filter_map(|there| client_name(&model.name, target.upstream_model, there));
     let mut names: Vec<String> = names.collect();
     names.sort_unstable();
     names.dedup();

@@ -11,18 +11,18 @@ use super::{Catalog, CompiledConfig};
 /// A configuration with one literal to look for, and an upstream that is known by this key.
 pub fn config(literal: &str, api_key: &str) -> Config {
     let config = json!({
-        "ledger": {"name": "l", "directory": "/nowhere", "shard": 0, "durability": "written",
-            "checkpoint_interval_ms": 1000, "signing_key": "", "segment_bytes": 1, "log_bytes": 1, "log_age_ms": 1},
+        "ledger": {"name": "l", "directory": "/nowhere", "shard": 0, "durability": "Written",
+            "checkpointIntervalSeconds": 1, "signingKey": "", "segmentBytes": 1, "rotation": {"bytes": 1, "seconds": 0.001}},
         "listen": "127.0.0.1:0",
-        "providers": [{"name": "p", "type": "openai", "base_url": "http://127.0.0.1:1", "api_key": api_key, "ca_pem": null,
-            "stream_usage": "leave"}],
+        "providers": [{"name": "p", "type": "OpenAI", "baseURL": "http://127.0.0.1:1", "apiKey": api_key, "caPem": null,
+            "streamUsage": "Leave"}],
         "models": [],
-        "tenants": [{"name": "t", "keys": [], "models": null, "endpoints": null, "limits": {}, "key_limits": {}, "policy": null}],
+        "tenants": [{"name": "t", "keys": [], "models": null, "endpoints": null, "limits": {}, "keyLimits": {}, "policy": null}],
         "policy": {"rules": [{"id": "word", "reason": "A word.", "literals": [literal]}]},
-        "timeouts": {"client_head_ms": 1, "client_body_ms": 1, "client_idle_ms": 1, "upstream_connect_ms": 1,
-            "upstream_response_ms": 1, "answer_ms": 1, "connection_age_ms": 1, "drain_ms": 1, "lame_duck_ms": 1},
-        "limits": {"head_bytes": 1, "body_bytes": 1, "connections": 1, "buffered_bytes": 1},
-        "config_digest": "00".repeat(32),
+        "timeouts": {"clientHeadSeconds": 0.001, "clientBodySeconds": 0.001, "clientIdleSeconds": 0.001, "upstreamConnectSeconds": 0.001,
+            "upstreamResponseSeconds": 0.001, "answerSeconds": 0.001, "connectionAgeSeconds": 0.001, "drainSeconds": 0.001, "lameDuckSeconds": 0.001},
+        "limits": {"headBytes": 1, "bodyBytes": 1, "connections": 1, "bufferedBytes": 1},
+        "configDigest": "00".repeat(32),
     });
     serde_json::from_value(config).unwrap()
 }
@@ -30,8 +30,8 @@ pub fn config(literal: &str, api_key: &str) -> Config {
 /// The same with models of these names.
 pub fn models(mut config: Config, names: &[&str]) -> Config {
     let models = names.iter().map(|name| {
-        json!({"name": name, "max_output_tokens": 1,
-            "targets": [{"provider": "p", "upstream_model": name, "weight": 1}]})
+        json!({"name": name, "maxOutputTokens": 1,
+            "routes": [{"provider": "p", "upstreamModel": name, "weight": 1}]})
     });
     config.models = serde_json::from_value(models.collect()).unwrap();
     config
@@ -129,7 +129,7 @@ fn a_tenant_without_a_shred_key_and_a_file_that_holds_none_make_a_configuration_
     const KEY: &str = "BwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwc=\n";
     let folder = tempfile::TempDir::new().unwrap();
     let mut config = config("gold", "one");
-    config.shred_keys = Some(folder.path().display().to_string());
+    config.ledger.shred_keys_directory = Some(folder.path().display().to_string());
     let refused = |config: &Config| {
         CompiledConfig::new(config, None)
             .map(|_| ())
@@ -143,8 +143,8 @@ fn a_tenant_without_a_shred_key_and_a_file_that_holds_none_make_a_configuration_
     std::fs::write(folder.path().join("t"), KEY).unwrap();
     let terms = first(&config).settings;
     assert!(terms.shred_key("t").unwrap().is_some() && terms.shred_key("new").is_err());
-    config.shred_keys = Some("/nowhere".to_owned());
+    config.ledger.shred_keys_directory = Some("/nowhere".to_owned());
     assert!(refused(&config).contains("/nowhere"));
-    config.shred_keys = None;
+    config.ledger.shred_keys_directory = None;
     assert!(first(&config).settings.shred_key("t").unwrap().is_none());
 }

@@ -1,6 +1,6 @@
 //! Tools that a provider runs itself, as a request offers them: how often they may be called, and what that costs.
 
-use proofgate_config::ToolCalls;
+use proofgate_config::HostedTools;
 use proofgate_ledger::record::Usage;
 use proofgate_prices::Price;
 use proofgate_providers::{CallLimit, HostedTool, ParsedRequest};
@@ -17,11 +17,11 @@ pub struct ToolCallBounds {
     pub tokens_per_call: Option<u64>,
 }
 
-impl From<ToolCalls> for ToolCallBounds {
-    fn from(calls: ToolCalls) -> Self {
+impl From<&HostedTools> for ToolCallBounds {
+    fn from(tools: &HostedTools) -> Self {
         ToolCallBounds {
-            max_calls: calls.most,
-            tokens_per_call: calls.tokens,
+            max_calls: tools.max_calls,
+            tokens_per_call: tools.tokens_per_call,
         }
     }
 }

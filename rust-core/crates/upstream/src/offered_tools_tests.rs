@@ -8,7 +8,7 @@ use super::*;
 const CENT: u128 = 10_000_000_000;
 
 fn price() -> Price {
-    let entry = json!({"model": "m", "effective_from": 0, "input": "1", "output": "2", "max_input_tokens": 1000,
+    let entry = json!({"model": "m", "effectiveFrom": "1970-01-01", "input": "1", "output": "2", "maxInputTokens": 1000,
         "tools": {"web_search": "0.01", "web_fetch": "0", "file_search": "0.03", "web_search_options": "0.02"}});
     let entry: PriceEntry = serde_json::from_value(entry).unwrap();
     let seller = Seller {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use proofgate_base::Error;
+use proofgate_config::Model;
 use proofgate_prices::{Bands, EffectivePrice, PriceEntry, Rates};
 use serde::{Deserialize, Serialize};
 
@@ -12,25 +13,14 @@ use crate::pricing::Pricing;
 struct PriceQuery {
     prices: Vec<PriceEntry>,
     providers: Vec<ProviderQuery>,
-    models: Vec<ModelQuery>,
+    models: Vec<Model>,
 }
 
 #[derive(Deserialize)]
 struct ProviderQuery {
     name: String,
+    #[serde(rename = "baseURL")]
     base_url: String,
-}
-
-#[derive(Deserialize)]
-struct ModelQuery {
-    name: String,
-    targets: Vec<TargetQuery>,
-}
-
-#[derive(Deserialize)]
-struct TargetQuery {
-    provider: String,
-    upstream_model: String,
 }
 
 /// The price of one model; amounts are picodollars for a token, and for a request.
@@ -149,13 +139,13 @@ pub fn prices_at(asked: &str, now: u64) -> Result<String, Error> {
     let listed: Vec<_> = asked
         .models
         .iter()
-        .flat_map(|model| model.targets.iter().map(move |target| (model, target)))
+        .flat_map(|model| model.targets().map(move |target| (model, target)))
         .map(|(model, target)| {
-            let schedule = pricing.schedule(&target.provider, &target.upstream_model);
+            let schedule = pricing.schedule(target.provider, target.upstream_model);
             PriceListEntry {
                 model: &model.name,
-                provider: &target.provider,
-                upstream_model: &target.upstream_model,
+                provider: target.provider,
+                upstream_model: target.upstream_model,
                 price: schedule.at(now).map(ListedPrice::from),
                 next_change: schedule.next_change(now),
             }

@@ -82,11 +82,11 @@ impl SignerPlan {
     ///
     /// # Errors
     /// What is wrong with it; never a part of a key.
-    pub fn new(aws: &Aws) -> Result<Self, String> {
-        require_ascii_graphic("region", Some(&aws.region))?;
+    pub fn new(aws: Aws<'_>) -> Result<Self, String> {
+        require_ascii_graphic("region", Some(aws.region))?;
         Ok(SignerPlan {
-            region: aws.region.clone(),
-            keys: aws.keys.as_ref().map(SigningCredentials::new).transpose()?,
+            region: aws.region.to_owned(),
+            keys: aws.keys.map(SigningCredentials::new).transpose()?,
         })
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use proofgate_auth::{AllowList, ApiKey, Authenticator, ShardedTenant, Shards, Tenant, TenantTable};
 use proofgate_base::Error;
 use proofgate_base::routing::RoutingKey;
-use proofgate_config::{Config, Cors, PersonalData, Settings, Timeouts};
+use proofgate_config::{Config, Cors, PayloadMode, PersonalData, Settings, Timeouts};
 use proofgate_evidence::payloads::MAX_PAYLOAD_BYTES;
 use proofgate_evidence::{FileStorage, ShredKeys};
 use proofgate_external_policies::Hook;
@@ -108,7 +108,7 @@ impl GatewaySettings {
                 allowed: AllowList {
                     models: tenant.models.clone(),
                     endpoints: tenant.endpoints.clone(),
-                    hosted_tools: tenant.hosted_tools.clone(),
+                    hosted_tools: tenant.hosted_tools.allow.clone(),
                 },
                 quotas: Arc::new(Quotas::with_budgets(
                     &tenant.limits,
@@ -117,13 +117,13 @@ impl GatewaySettings {
                 )),
                 denied_betas: tenant.denied_betas.clone(),
                 tool_policy: ToolPolicy::from_config(tenant.guarded_tools.as_ref()),
-                tool_calls: tenant.tool_calls.into(),
+                tool_calls: (&tenant.hosted_tools).into(),
                 max_wait: tenant.wait,
                 profile: profile(&engine, "tenant", &tenant.name, tenant.policy.as_ref())?,
                 hooks: config
                     .hooks
                     .find_by_names("tenant", &tenant.name, &tenant.policies)?,
-                max_payload_bytes: max_payload_bytes(config, "tenant", &tenant.name, tenant.payload_bytes)?,
+                max_payload_bytes: max_payload_bytes(config, "tenant", &tenant.name, tenant.payloads)?,
             };
             Ok(plan)
         });
@@ -133,16 +133,16 @@ impl GatewaySettings {
                 allowed: AllowList {
                     models: plan.models.clone(),
                     endpoints: plan.endpoints.clone(),
-                    hosted_tools: plan.hosted_tools.clone(),
+                    hosted_tools: plan.hosted_tools.allow.clone(),
                 },
                 quotas: Arc::new(quotas.with_shared_limits(&plan.name, &plan.namespace_limits)),
                 denied_betas: plan.denied_betas.clone(),
                 tool_policy: ToolPolicy::from_config(plan.guarded_tools.as_ref()),
-                tool_calls: plan.tool_calls.into(),
+                tool_calls: (&plan.hosted_tools).into(),
                 max_wait: plan.wait,
                 profile: profile(&engine, "plan", &plan.name, plan.policy.as_ref())?,
                 hooks: config.hooks.find_by_names("plan", &plan.name, &plan.policies)?,
-                max_payload_bytes: max_payload_bytes(config, "plan", &plan.name, plan.payload_bytes)?,
+                max_payload_bytes: max_payload_bytes(config, "plan", &plan.name, plan.payloads)?,
             };
             Ok(plan)
         });
@@ -153,8 +153,12 @@ impl GatewaySettings {
             ..Limits::default()
         };
         Ok(GatewaySettings {
-            authenticator: Authenticator::new(tenants(config)?, named_plans(config)?, config.jwt.clone())
-                .map_err(|error| refuse(&error))?,
+            authenticator: Authenticator::new(
+                tenants(config)?,
+                named_plans(config)?,
+                config.issuers().to_vec(),
+            )
+            .map_err(|error| refuse(&error))?,
             plans,
             max_scan_cache_bytes: scan_cache_bytes(config.limits.buffered_bytes, &engine),
             engine,
@@ -173,10 +177,10 @@ impl GatewaySettings {
             max_label_sets: config.metrics.label_sets,
             max_buffered_bytes: config.limits.buffered_bytes,
             timeouts: config.timeouts,
-            personal_data: config.personal_data,
+            personal_data: config.ledger.personal_data(),
             telemetry: Settings::new(&config.telemetry)?,
             digest: parse_digest(&config.config_digest)
-                .ok_or_else(|| Error::Config("config_digest is not SHA-256 in hex".into()))?,
+                .ok_or_else(|| Error::Config("configDigest is not SHA-256 in hex".into()))?,
             shred_keys: shred_keys(config)?,
         })
     }
@@ -221,7 +225,7 @@ impl GatewaySettings {
 
 /// The keys of tenants, and one for each tenant of the configuration.
 fn shred_keys(config: &Config) -> Result<Option<Arc<ShredKeys>>, Error> {
-    let Some(directory) = &config.shred_keys else {
+    let Some(directory) = &config.ledger.shred_keys_directory else {
         return Ok(None);
     };
     let keys = ShredKeys::read(&FileStorage, Path::new(directory))
@@ -253,14 +257,17 @@ fn profile(engine: &Engine, kind: &str, name: &str, policy: Option<&TenantPolicy
         .map_err(|error| Error::Config(format!("{kind} {name:?}: {error}")))
 }
 
-/// What a tenant or plan has stored, where that can be.
+/// Bytes of a body that a tenant or plan has stored, at most, where that can be; `mode`: its own.
 fn max_payload_bytes(
     config: &Config,
     kind: &str,
     name: &str,
-    configured: Option<usize>,
+    mode: Option<PayloadMode>,
 ) -> Result<Option<usize>, Error> {
-    let Some(bytes) = configured else { return Ok(None) };
+    let mode = mode.or(config.ledger.payloads.map(|payloads| payloads.mode));
+    if mode != Some(PayloadMode::Stored) {
+        return Ok(None);
+    }
     let refuse = |why: &str| {
         Err(Error::Config(format!(
             "cannot store payloads for {kind} {name:?}: {why}"
@@ -269,15 +276,16 @@ fn max_payload_bytes(
     let Some(payloads) = config.ledger.payloads else {
         return refuse("ledger.payloads is not configured");
     };
-    if config.shred_keys.is_none() {
+    if config.ledger.shred_keys_directory.is_none() {
         return refuse("this needs shred keys, but no folder of shred keys is configured");
     }
+    let bytes = payloads.max_bytes;
     if bytes > MAX_PAYLOAD_BYTES || bytes.saturating_mul(2) > payloads.budget_bytes {
         return refuse(
             "the limit of one body must be at most half of the memory for all bodies, and at most 64 MiB",
         );
     }
-    Ok(configured)
+    Ok(Some(bytes))
 }
 
 /// The indices of the plans that have names: they stand behind those of the tenants.

@@ -13,6 +13,7 @@ const UNKNOWN = new Map([
   ["configuration_not_named", "No log names its configuration yet. A worker writes it as the first record of each log. Limits are shown once such a record has been read."],
   ["configuration_unknown", "The configuration that the records name is not archived beside the ledger. Workers archive it in the folder “configurations” when they start."],
   ["configuration_changed", "The archived configuration does not match its digest, so it is not shown."],
+  ["configuration_of_earlier_version", "The configuration that the records name was archived by an earlier version, in another form. Limits are shown once a worker of this version has started."],
   ["configuration_unreadable", "The configuration that the records name cannot be read."],
 ]);
 

@@ -5,7 +5,7 @@ use crate::Error;
 
 /// Whose tokens are accepted, and what they must say.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Issuer {
     /// The exact value of `iss`.
     pub issuer: String,

@@ -21,13 +21,13 @@ async fn gateway() -> Gateway {
 async fn gateway_with(change: impl FnOnce(&mut Value)) -> Gateway {
     Gateway::with(|config| {
         let azure = &mut config["providers"][0];
-        azure["type"] = "azure_openai".into();
-        azure["azure_api_version"] = "2024-10-21".into();
-        azure["api_key"] = "provider-key".into();
-        config["models"][0]["targets"][0]["upstream_model"] = "my gpt/4".into();
+        azure["type"] = "AzureOpenAI".into();
+        azure["apiVersion"] = "2024-10-21".into();
+        azure["apiKey"] = "provider-key".into();
+        config["models"][0]["routes"][0]["upstreamModel"] = "my gpt/4".into();
         config["models"].as_array_mut().unwrap().push(json!({
-            "name": "any-*", "targets": [{"provider": "stand-in", "upstream_model": "*", "weight": 1}],
-            "max_output_tokens": 100,
+            "name": "any-*", "routes": [{"provider": "stand-in", "upstreamModel": "*", "weight": 1}],
+            "maxOutputTokens": 100,
         }));
         change(config);
     })
@@ -165,18 +165,18 @@ async fn a_prompt_that_the_filter_holds_back_goes_to_no_other_provider() {
     let mut gateway = gateway_with(|config| {
         let mut provider = config["providers"][0].clone();
         provider["name"] = "other".into();
-        provider["base_url"] = url.into();
+        provider["baseURL"] = url.into();
         config["providers"].as_array_mut().unwrap().push(provider);
-        let targets = config["models"][0]["targets"].as_array_mut().unwrap();
-        targets.push(json!({"provider": "other", "upstream_model": "m", "weight": 0}));
-        config["models"][0]["fall_back_on"] = json!([
-            "unreachable",
-            "rate_limited",
-            "overloaded",
-            "timeout",
-            "server_error",
-            "unauthorized",
-            "context_length"
+        let targets = config["models"][0]["routes"].as_array_mut().unwrap();
+        targets.push(json!({"provider": "other", "upstreamModel": "m", "weight": 0}));
+        config["models"][0]["fallbackOn"] = json!([
+            "Unreachable",
+            "RateLimited",
+            "Overloaded",
+            "Timeout",
+            "ServerError",
+            "Unauthorized",
+            "ContextLength"
         ]);
     })
     .await;

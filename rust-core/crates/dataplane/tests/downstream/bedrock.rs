@@ -23,21 +23,22 @@ const ARN: &str = "arn:aws:bedrock:eu-west-1:123456789012:application-inference-
 pub(crate) async fn gateway_with(change: impl FnOnce(&mut Value)) -> Gateway {
     Gateway::with(|config| {
         let provider = &mut config["providers"][0];
-        provider["type"] = "bedrock".into();
-        let url = provider["base_url"]
+        provider["type"] = "Bedrock".into();
+        let url = provider["baseURL"]
             .as_str()
             .unwrap()
             .trim_end_matches("/v1")
             .to_owned();
-        provider["base_url"] = url.into();
-        let keys =
-            json!({"access_key_id": "AKIDEXAMPLE", "secret_access_key": SECRET, "session_token": TOKEN});
-        provider["aws"] = json!({"region": "eu-west-1", "keys": keys});
-        provider["betas"] = json!(["interleaved-thinking-2025-05-14"]);
+        provider["baseURL"] = url.into();
+        provider["auth"] = json!({"type": "AWSStaticKeys"});
+        provider["region"] = "eu-west-1".into();
+        provider["awsKeys"] =
+            json!({"accessKeyId": "AKIDEXAMPLE", "secretAccessKey": SECRET, "sessionToken": TOKEN});
+        provider["anthropicBetas"] = json!(["interleaved-thinking-2025-05-14"]);
         let model = |name: &str, upstream: &str| {
             json!({
-                "name": name, "max_output_tokens": 100,
-                "targets": [{"provider": "stand-in", "upstream_model": upstream, "weight": 1}],
+                "name": name, "maxOutputTokens": 100,
+                "routes": [{"provider": "stand-in", "upstreamModel": upstream, "weight": 1}],
             })
         };
         config["models"] = json!([
@@ -250,8 +251,8 @@ async fn a_chat_completion_is_a_signed_converse_and_its_answer_a_completion() {
 #[tokio::test]
 async fn a_key_of_bedrock_is_sent_as_it_is_and_nothing_is_signed() {
     let mut gateway = gateway_with(|config| {
-        config["providers"][0]["aws"] = Value::Null;
-        config["providers"][0]["api_key"] = "bedrock-api-key-abc".into();
+        config["providers"][0]["auth"] = Value::Null;
+        config["providers"][0]["apiKey"] = "bedrock-api-key-abc".into();
     })
     .await;
     let (_client, _answer, exchange) = begin(&mut gateway, "/v1/chat/completions", &chat(NOVA, false)).await;
@@ -272,7 +273,7 @@ async fn an_arn_is_one_segment_of_the_path_and_signed_as_it_is_sent() {
 #[tokio::test]
 async fn an_arn_stands_in_the_path_as_it_is_where_that_is_configured() {
     // vercel/ai#14117: application inference profiles that were not found under an encoded name.
-    let mut gateway = gateway_with(|config| config["providers"][0]["arn_in_path"] = "literal".into()).await;
+    let mut gateway = gateway_with(|config| config["providers"][0]["arnInPath"] = "Literal".into()).await;
     assert_arn_in_path(&mut gateway, ARN).await;
     let (_client, _answer, exchange) = begin(&mut gateway, "/v1/chat/completions", &chat(NOVA, false)).await;
     let head = &exchange.head;
@@ -678,8 +679,8 @@ async fn rules_read_what_a_stream_of_frames_says() {
 async fn other_credentials_are_used_without_a_restart() {
     let mut gateway = gateway_with(|_| ()).await;
     gateway.reload(|config| {
-        config["providers"][0]["aws"]["keys"]["access_key_id"] = "AKIDROTATED".into();
-        config["providers"][0]["aws"]["keys"]["session_token"] = Value::Null;
+        config["providers"][0]["awsKeys"]["accessKeyId"] = "AKIDROTATED".into();
+        config["providers"][0]["awsKeys"]["sessionToken"] = Value::Null;
     });
     let (_client, _answer, exchange) = begin(&mut gateway, "/v1/messages", &message(CLAUDE, false)).await;
     let authorization = field(&exchange.head, "authorization").unwrap();
@@ -693,7 +694,7 @@ async fn other_credentials_are_used_without_a_restart() {
 #[tokio::test]
 async fn without_issued_credentials_nothing_is_sent_and_each_request_is_signed_with_the_newest() {
     const HOUR: Duration = Duration::from_secs(3600);
-    let mut gateway = gateway_with(|config| config["providers"][0]["aws"]["keys"] = Value::Null).await;
+    let mut gateway = gateway_with(|config| config["providers"][0]["awsKeys"] = Value::Null).await;
     let issue = |gateway: &Gateway, id: &str, token: &str, lifetime| {
         let credentials = Credentials {
             access_key_id: id,
@@ -723,7 +724,7 @@ async fn without_issued_credentials_nothing_is_sent_and_each_request_is_signed_w
     for (id, token) in [("ASIAFIRST", "first"), ("ASIASECOND", "second")] {
         issue(&gateway, id, token, HOUR).unwrap();
         // They stay, whatever else changes.
-        gateway.reload(|config| config["timeouts"]["answer_ms"] = json!(400_000));
+        gateway.reload(|config| config["timeouts"]["answerSeconds"] = json!(400));
         let (_client, _answer, exchange) =
             begin(&mut gateway, "/v1/chat/completions", &chat(NOVA, false)).await;
         let authorization = field(&exchange.head, "authorization").unwrap();

@@ -103,7 +103,8 @@ async fn an_error_of_converse_has_the_shape_of_messages() {
 
 #[tokio::test]
 async fn what_a_far_dialect_lacks_is_named_as_the_client_calls_it() {
-    let mut gateway = gateway_with(|config| config["providers"][0]["untranslatable"] = "drop".into()).await;
+    let mut gateway =
+        gateway_with(|config| config["providers"][0]["untranslatableFields"] = "Drop".into()).await;
     let mut asked = message(NOVA, false);
     asked["metadata"] = json!({"user_id": "u"});
     let (_client, answer, mut exchange) = begin(&mut gateway, PATH, &asked).await;
@@ -185,7 +186,7 @@ async fn a_stream_of_converse_becomes_one_of_a_response_however_it_is_cut() {
 /// A worker before OpenAI's newest model, which takes tools at `/v1/responses` alone.
 async fn before_openai() -> Gateway {
     Gateway::with(|config| {
-        config["models"][0]["targets"][0]["upstream_model"] = "gpt-5.6".into();
+        config["models"][0]["routes"][0]["upstreamModel"] = "gpt-5.6".into();
     })
     .await
 }

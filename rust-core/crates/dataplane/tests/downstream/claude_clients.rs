@@ -38,9 +38,9 @@ fn events() -> String {
 
 async fn anthropic(change: impl FnOnce(&mut Value)) -> Gateway {
     Gateway::with(|config| {
-        config["providers"][0]["type"] = "anthropic".into();
-        config["providers"][0]["betas"] = json!(["known-2025-01-01"]);
-        config["models"][0]["targets"][0]["upstream_model"] = "claude-upstream".into();
+        config["providers"][0]["type"] = "Anthropic".into();
+        config["providers"][0]["anthropicBetas"] = json!(["known-2025-01-01"]);
+        config["models"][0]["routes"][0]["upstreamModel"] = "claude-upstream".into();
         change(config);
     })
     .await

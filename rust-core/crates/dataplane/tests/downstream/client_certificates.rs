@@ -37,14 +37,14 @@ const REQUEST: &str = "GET /v1/models HTTP/1.1\r\nHost: gateway.test\r\nAuthoriz
 
 fn mutual(shown: [&str; 2], authorities: &str) -> Value {
     let mut tls = certificate(shown);
-    tls["client_ca_pem"] = authorities.into();
-    tls["client_names"] = json!(["balancer.test"]);
+    tls["clientCaPem"] = authorities.into();
+    tls["clientNames"] = json!(["balancer.test"]);
     tls
 }
 
 async fn gateway(change: impl FnOnce(&mut Value)) -> Gateway {
     Gateway::with(|config| {
-        config["proxy_protocol"] = json!({"routing_key": "key"});
+        config["proxyProtocol"] = json!({"routingKey": "key"});
         config["tls"] = mutual(FIRST, AUTHORITY);
         change(config);
     })
@@ -133,13 +133,13 @@ async fn a_connection_in_clear_is_refused_even_with_the_routing_key() {
 
 #[tokio::test]
 async fn connections_in_clear_are_served_beside_others_only_while_the_configuration_says_so() {
-    let gateway = gateway(|config| config["tls"]["accept_plain"] = true.into()).await;
+    let gateway = gateway(|config| config["tls"]["acceptPlain"] = true.into()).await;
     assert_eq!(in_clear(&gateway).await.as_deref(), Some("200"));
     let answered = over_tls(&gateway, FIRST[0], Some(BALANCER)).await;
     assert_eq!(answered.as_deref(), Some("200"));
     assert_eq!(over_tls(&gateway, FIRST[0], None).await, None);
 
-    gateway.reload(|config| config["tls"]["accept_plain"] = false.into());
+    gateway.reload(|config| config["tls"]["acceptPlain"] = false.into());
 
     assert_eq!(in_clear(&gateway).await, None);
 }
@@ -170,7 +170,7 @@ async fn authorities_that_cannot_be_read_are_refused_and_the_ones_before_stay() 
         let refused = gateway.try_reload(|config| config["tls"] = mutual(FIRST, authorities));
         assert!(refused.unwrap_err().to_string().contains("client"));
     }
-    let nameless = gateway.try_reload(|config| config["tls"]["client_names"] = json!(["not a name"]));
+    let nameless = gateway.try_reload(|config| config["tls"]["clientNames"] = json!(["not a name"]));
     assert!(nameless.is_err());
     let answered = over_tls(&gateway, FIRST[0], Some(BALANCER)).await;
     assert_eq!(answered.as_deref(), Some("200"));

@@ -11,8 +11,8 @@ const BETAS: &str = "interleaved-thinking-2025-05-14,context-management-2025-06-
 
 async fn gateway(change: impl FnOnce(&mut Value)) -> Gateway {
     Gateway::with(|document| {
-        document["providers"][0]["type"] = json!("anthropic");
-        document["tenants"][0]["denied_betas"] = json!(["context-management", "effort-2025-11-24"]);
+        document["providers"][0]["type"] = json!("Anthropic");
+        document["tenants"][0]["deniedBetas"] = json!(["context-management", "effort-2025-11-24"]);
         change(document);
     })
     .await
@@ -69,7 +69,7 @@ async fn the_header_value_and_the_fields_of_a_denied_feature_leave_together_and_
 
 #[tokio::test]
 async fn what_is_not_denied_passes_byte_for_byte() {
-    let mut gateway = gateway(|document| document["tenants"][0]["denied_betas"] = json!(["skills"])).await;
+    let mut gateway = gateway(|document| document["tenants"][0]["deniedBetas"] = json!(["skills"])).await;
     let mut client = Client::connect(&gateway).await;
     let body = claude_code();
     let sent = client.send(request(body.len()), body.as_bytes()).await;
@@ -90,12 +90,12 @@ async fn a_denied_feature_is_left_out_at_the_provider_that_takes_over_too() {
     let mut gateway = gateway(|document| {
         let mut other = document["providers"][0].clone();
         other["name"] = json!("away");
-        other["base_url"] = json!("http://127.0.0.1:1/v1");
+        other["baseURL"] = json!("http://127.0.0.1:1/v1");
         document["providers"].as_array_mut().unwrap().push(other);
-        document["models"][0]["fall_back_on"] = json!(["unreachable"]);
-        document["models"][0]["targets"] = json!([
-            {"provider": "away", "upstream_model": "elsewhere", "weight": 1},
-            {"provider": "stand-in", "upstream_model": MODEL, "weight": 0},
+        document["models"][0]["fallbackOn"] = json!(["Unreachable"]);
+        document["models"][0]["routes"] = json!([
+            {"provider": "away", "upstreamModel": "elsewhere", "weight": 1},
+            {"provider": "stand-in", "upstreamModel": MODEL, "weight": 0},
         ]);
     })
     .await;
@@ -118,8 +118,9 @@ async fn a_denied_feature_is_left_out_at_the_provider_that_takes_over_too() {
 #[tokio::test]
 async fn a_beta_that_a_provider_is_not_sent_takes_its_fields_along() {
     let mut gateway = gateway(|document| {
-        document["tenants"][0]["denied_betas"] = json!([]);
-        document["providers"][0]["betas"] = json!(["interleaved-thinking-2025-05-14", "effort-2025-11-24"]);
+        document["tenants"][0]["deniedBetas"] = json!([]);
+        document["providers"][0]["anthropicBetas"] =
+            json!(["interleaved-thinking-2025-05-14", "effort-2025-11-24"]);
     })
     .await;
     let mut client = Client::connect(&gateway).await;

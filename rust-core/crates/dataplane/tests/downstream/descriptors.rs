@@ -110,15 +110,15 @@ async fn an_idle_connection_to_one_provider_makes_room_for_another_provider() {
     let url = format!("http://{}/v1", warm.local_addr().unwrap());
     let mut gateway = Gateway::with(|document| {
         document["limits"]["descriptors"] = json!(DESCRIPTORS);
-        document["providers"][0]["min_idle"] = json!(PROVIDERS);
-        let other = document["providers"][0]["base_url"].clone();
-        document["providers"][0]["base_url"] = json!(url);
+        document["providers"][0]["minIdleConnections"] = json!(PROVIDERS);
+        let other = document["providers"][0]["baseURL"].clone();
+        document["providers"][0]["baseURL"] = json!(url);
         let mut provider = document["providers"][0].clone();
         provider["name"] = json!("other");
-        provider["base_url"] = other;
-        provider["min_idle"] = json!(0);
+        provider["baseURL"] = other;
+        provider["minIdleConnections"] = json!(0);
         document["providers"].as_array_mut().unwrap().push(provider);
-        document["models"][0]["targets"][0]["provider"] = json!("other");
+        document["models"][0]["routes"][0]["provider"] = json!("other");
     })
     .await;
     let mut kept = Vec::new();
@@ -146,14 +146,14 @@ async fn an_idle_session_of_http_2_makes_room_for_another_provider_and_takes_lea
         document["limits"]["descriptors"] = json!(DESCRIPTORS);
         let mut over_http2 = document["providers"][0].clone();
         over_http2["name"] = json!("over-http2");
-        over_http2["base_url"] = json!(provider.url());
-        over_http2["http"] = json!("http2");
-        over_http2["ca_pem"] = json!(CERTIFICATE);
+        over_http2["baseURL"] = json!(provider.url());
+        over_http2["http"] = json!("Http2");
+        over_http2["caPem"] = json!(CERTIFICATE);
         document["providers"].as_array_mut().unwrap().push(over_http2);
         let mut model = document["models"][0].clone();
         model["name"] = json!("other");
         document["models"].as_array_mut().unwrap().push(model);
-        document["models"][0]["targets"][0]["provider"] = json!("over-http2");
+        document["models"][0]["routes"][0]["provider"] = json!("over-http2");
     })
     .await;
     let mut client = Client::connect(&gateway).await;

@@ -19,13 +19,13 @@ async fn gateway_with(change: impl FnOnce(&mut Value)) -> Gateway {
     Gateway::with(|config| {
         let mut anthropic = config["providers"][0].clone();
         anthropic["name"] = "anthropic".into();
-        anthropic["type"] = "anthropic".into();
-        anthropic["api_key"] = "provider-key".into();
-        anthropic["betas"] = json!(["known-2025-01-01"]);
+        anthropic["type"] = "Anthropic".into();
+        anthropic["apiKey"] = "provider-key".into();
+        anthropic["anthropicBetas"] = json!(["known-2025-01-01"]);
         config["providers"].as_array_mut().unwrap().push(anthropic);
         let model = json!({
-            "name": CLAUDE, "targets": [{"provider": "anthropic", "upstream_model": "claude-upstream", "weight": 1}],
-            "max_output_tokens": 100,
+            "name": CLAUDE, "routes": [{"provider": "anthropic", "upstreamModel": "claude-upstream", "weight": 1}],
+            "maxOutputTokens": 100,
         });
         config["models"].as_array_mut().unwrap().push(model);
         change(config);
@@ -74,7 +74,7 @@ pub async fn admission(gateway: &Gateway, id: &str) -> Value {
 #[tokio::test]
 async fn each_prompt_of_a_completion_reserves_the_answers_of_its_own() {
     let mut gateway = Gateway::with(|config| {
-        config["tenants"][0]["limits"] = json!({"tokens_per_minute": 1000});
+        config["tenants"][0]["limits"] = json!({"tokensPerMinute": 1000});
     })
     .await;
     for (prompt, reserved) in [
@@ -132,7 +132,10 @@ async fn each_endpoint_reaches_its_path_at_the_provider_and_is_recorded_by_its_o
 #[tokio::test]
 async fn without_a_list_every_beta_passes() {
     let mut gateway = gateway_with(|config| {
-        config["providers"][1].as_object_mut().unwrap().remove("betas");
+        config["providers"][1]
+            .as_object_mut()
+            .unwrap()
+            .remove("anthropicBetas");
     })
     .await;
     let (_client, answer, exchange) = begin(&mut gateway, "/v1/messages", &message(false)).await;
@@ -152,7 +155,10 @@ async fn without_a_list_every_beta_passes() {
 #[tokio::test]
 async fn a_beta_and_the_body_field_that_needs_it_leave_together() {
     let mut gateway = gateway_with(|config| {
-        config["providers"][1].as_object_mut().unwrap().remove("betas");
+        config["providers"][1]
+            .as_object_mut()
+            .unwrap()
+            .remove("anthropicBetas");
     })
     .await;
     let mut body = message(false);
@@ -445,7 +451,7 @@ async fn a_provider_that_sends_errors_before_any_text_is_told_so_with_its_status
 #[tokio::test]
 async fn counting_tokens_and_moderation_take_nothing_of_the_tenants_tokens() {
     let mut gateway = gateway_with(|config| {
-        config["tenants"][0]["limits"] = json!({"tokens_per_day": 1});
+        config["tenants"][0]["limits"] = json!({"tokensPerDay": 1});
     })
     .await;
     for (path, document) in [

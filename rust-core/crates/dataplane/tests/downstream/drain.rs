@@ -63,7 +63,7 @@ async fn a_stream_that_crosses_the_goodbye_is_served() {
 
 #[tokio::test]
 async fn while_a_worker_is_lame_a_new_connection_gets_its_first_answer_before_the_goodbye() {
-    let gateway = Gateway::with(|config| config["timeouts"]["lame_duck_ms"] = 60_000.into()).await;
+    let gateway = Gateway::with(|config| config["timeouts"]["lameDuckSeconds"] = 60.into()).await;
     gateway.worker.drain();
     let mut client = Client::connect(&gateway).await;
     assert_eq!(client.exchange(ask("GET", "/v1/models"), b"").await.status, 200);
@@ -72,7 +72,7 @@ async fn while_a_worker_is_lame_a_new_connection_gets_its_first_answer_before_th
 
 #[tokio::test]
 async fn what_is_still_open_at_the_drains_deadline_is_reset() {
-    let mut gateway = Gateway::with(|config| config["timeouts"]["drain_ms"] = 100.into()).await;
+    let mut gateway = Gateway::with(|config| config["timeouts"]["drainSeconds"] = 0.1.into()).await;
     let mut client = Client::connect(&gateway).await;
     let answer = client.send_chat(true).await;
     let mut exchange = gateway.upstream.exchange().await;
@@ -93,7 +93,7 @@ async fn what_is_still_open_at_the_drains_deadline_is_reset() {
 
 #[tokio::test]
 async fn an_idle_connection_is_ended() {
-    let gateway = Gateway::with(|config| config["timeouts"]["client_idle_ms"] = 1000.into()).await;
+    let gateway = Gateway::with(|config| config["timeouts"]["clientIdleSeconds"] = 1.into()).await;
     let mut client = Client::connect(&gateway).await;
     assert_eq!(client.exchange(ask("GET", "/v1/models"), b"").await.status, 200);
     client.ended().await.unwrap();

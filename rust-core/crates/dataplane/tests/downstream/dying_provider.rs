@@ -130,13 +130,13 @@ async fn a_provider_that_dies_under_load_fails_no_plain_request_and_each_stream_
     let (well, asked_then, _) = provider(usize::MAX);
     let gateway = Gateway::with(|document| {
         let mut second = document["providers"][0].clone();
-        document["providers"][0]["base_url"] = json!(dying);
+        document["providers"][0]["baseURL"] = json!(dying);
         second["name"] = json!("well");
-        second["base_url"] = json!(well);
+        second["baseURL"] = json!(well);
         document["providers"].as_array_mut().unwrap().push(second);
-        let targets = document["models"][0]["targets"].as_array_mut().unwrap();
-        targets.push(json!({"provider": "well", "upstream_model": MODEL, "weight": 0}));
-        document["models"][0]["fall_back_on"] = json!(["unreachable", "server_error"]);
+        let targets = document["models"][0]["routes"].as_array_mut().unwrap();
+        targets.push(json!({"provider": "well", "upstreamModel": MODEL, "weight": 0}));
+        document["models"][0]["fallbackOn"] = json!(["Unreachable", "ServerError"]);
     })
     .await;
     let mut clients = JoinSet::new();

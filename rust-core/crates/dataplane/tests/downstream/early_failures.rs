@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::client::{Client, next, read};
 use crate::frames::{carried, exception};
-use crate::gateway::{ACME, Gateway, PATIENCE};
+use crate::gateway::{ACME, Gateway, PATIENCE, word};
 use crate::upstream::Exchange;
 
 const EVENTS: &str = "text/event-stream";
@@ -16,21 +16,21 @@ const JSON: &str = "application/json";
 async fn gateway_with(change: impl FnOnce(&mut Value)) -> Gateway {
     Gateway::with(|config| {
         let first = config["providers"][0].clone();
-        let url = first["base_url"].as_str().unwrap().trim_end_matches("/v1").to_owned();
+        let url = first["baseURL"].as_str().unwrap().trim_end_matches("/v1").to_owned();
         for family in ["openai", "anthropic", "gemini", "bedrock"] {
             for number in ["1", "2"] {
                 let mut provider = first.clone();
                 provider["name"] = format!("{family}-{number}").into();
-                provider["type"] = family.into();
+                provider["type"] = word(family).into();
                 if family == "bedrock" {
-                    provider["base_url"] = url.as_str().into();
+                    provider["baseURL"] = url.as_str().into();
                 }
-                provider["api_key"] = "provider-key".into();
+                provider["apiKey"] = "provider-key".into();
                 config["providers"].as_array_mut().unwrap().push(provider);
             }
-            let target = |number: &str, weight| json!({"provider": format!("{family}-{number}"), "upstream_model": "anthropic.claude", "weight": weight});
-            let model = json!({"name": family, "max_output_tokens": 100, "targets": [target("1", 1), target("2", 0)],
-                "fall_back_on": ["rate_limited", "overloaded", "server_error", "context_length"]});
+            let target = |number: &str, weight| json!({"provider": format!("{family}-{number}"), "upstreamModel": "anthropic.claude", "weight": weight});
+            let model = json!({"name": family, "maxOutputTokens": 100, "routes": [target("1", 1), target("2", 0)],
+                "fallbackOn": ["RateLimited", "Overloaded", "ServerError", "ContextLength"]});
             config["models"].as_array_mut().unwrap().push(model);
         }
         change(config);
@@ -199,7 +199,7 @@ async fn what_the_model_does_not_fall_back_on_reaches_the_client_as_it_came() {
         let models = document["models"].as_array_mut().unwrap();
         models
             .iter_mut()
-            .for_each(|model| model["fall_back_on"] = json!(["overloaded"]));
+            .for_each(|model| model["fallbackOn"] = json!(["Overloaded"]));
     })
     .await;
     let (_client, response) = ask(&gateway, chat("openai", true)).await;
@@ -212,7 +212,7 @@ async fn what_the_model_does_not_fall_back_on_reaches_the_client_as_it_came() {
 
 #[tokio::test]
 async fn a_stream_whose_first_event_takes_long_lets_its_head_go_after_a_heartbeats_time() {
-    let mut gateway = gateway_with(|document| document["timeouts"]["heartbeat_ms"] = json!(50)).await;
+    let mut gateway = gateway_with(|document| document["timeouts"]["heartbeatSeconds"] = json!(0.05)).await;
     let (_client, response) = ask(&gateway, chat("openai", true)).await;
     let mut exchange = gateway.upstream.exchange().await;
     exchange.begin_events().await;

@@ -48,8 +48,8 @@ impl Proxy {
 
     /// Has the first provider of a configuration reached through it.
     fn is_used_by(&self, document: &mut Value) {
-        document["egress_proxy"] =
-            json!({"host": "127.0.0.1", "port": self.port, "authorization": CREDENTIALS});
+        let url = format!("http://127.0.0.1:{}", self.port);
+        document["egress"] = json!({"proxy": {"url": url, "authorization": CREDENTIALS}});
         document["providers"][0]["proxied"] = json!(true);
     }
 
@@ -134,7 +134,7 @@ async fn requests_go_through_a_tunnel_and_the_credentials_stay_with_the_proxy() 
         )
     );
     // Other credentials are shown from the next connection on.
-    gateway.change(|document| document["egress_proxy"]["authorization"] = json!("Basic bmV3"));
+    gateway.change(|document| document["egress"]["proxy"]["authorization"] = json!("Basic bmV3"));
     let sent = client.send_chat(false).await;
     gateway.upstream.exchange().await.answer(ANSWER).await;
     assert_eq!(read(sent).await.unwrap().status, 200);
@@ -201,13 +201,13 @@ async fn what_no_proxy_lets_through_goes_to_the_next_provider() {
         proxy.is_used_by(document);
         let mut provider = document["providers"][0].clone();
         provider["name"] = json!("other");
-        provider["base_url"] = json!(other.url());
+        provider["baseURL"] = json!(other.url());
         provider["proxied"] = json!(false);
         document["providers"].as_array_mut().unwrap().push(provider);
-        document["models"][0]["fall_back_on"] = json!(["unreachable"]);
-        document["models"][0]["targets"] = json!([
-            {"provider": "stand-in", "upstream_model": MODEL, "weight": 1},
-            {"provider": "other", "upstream_model": MODEL, "weight": 0},
+        document["models"][0]["fallbackOn"] = json!(["Unreachable"]);
+        document["models"][0]["routes"] = json!([
+            {"provider": "stand-in", "upstreamModel": MODEL, "weight": 1},
+            {"provider": "other", "upstreamModel": MODEL, "weight": 0},
         ]);
     })
     .await;
@@ -222,7 +222,7 @@ async fn a_proxy_that_says_nothing_is_given_the_time_that_a_connection_has() {
     let proxy = Proxy::start(Behaviour::Silent).await;
     let gateway = Gateway::with(|document| {
         proxy.is_used_by(document);
-        document["timeouts"]["upstream_connect_ms"] = json!(50);
+        document["timeouts"]["upstreamConnectSeconds"] = json!(0.05);
     })
     .await;
     let refused = ask(&mut Client::connect(&gateway).await).await;
@@ -247,7 +247,7 @@ async fn no_tunnel_is_asked_for_to_an_address_that_may_not_be_reached() {
     let mut proxy = Proxy::start(Behaviour::Tunnel).await;
     let mut gateway = Gateway::with(|document| {
         proxy.is_used_by(document);
-        document["egress_allow"] = json!(["10.0.0.0/8"]);
+        document["egress"]["allow"] = json!(["10.0.0.0/8"]);
     })
     .await;
     let mut client = Client::connect(&gateway).await;
@@ -258,8 +258,8 @@ async fn no_tunnel_is_asked_for_to_an_address_that_may_not_be_reached() {
     // Where no range is given, a machine's metadata is refused all the same, by address and by name.
     for host in ["169.254.169.254", "Metadata.Google.Internal."] {
         gateway.change(|document| {
-            document["egress_allow"] = Value::Null;
-            document["providers"][0]["base_url"] = json!(format!("http://{host}/v1"));
+            document["egress"]["allow"] = Value::Null;
+            document["providers"][0]["baseURL"] = json!(format!("http://{host}/v1"));
         });
         assert_eq!(
             verdict(&ask(&mut client).await),

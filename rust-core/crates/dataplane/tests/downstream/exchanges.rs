@@ -179,11 +179,11 @@ async fn a_provider_without_its_key_costs_its_own_models_and_nothing_else() {
     gateway.reload(|config| {
         let mut keyless = config["providers"][0].clone();
         keyless["name"] = "keyless".into();
-        keyless["key_missing"] = true.into();
+        keyless["keyMissing"] = true.into();
         config["providers"].as_array_mut().unwrap().insert(0, keyless);
         let mut model = config["models"][0].clone();
         model["name"] = "of-keyless".into();
-        model["targets"][0]["provider"] = "keyless".into();
+        model["routes"][0]["provider"] = "keyless".into();
         config["models"].as_array_mut().unwrap().push(model);
     });
     let body = br#"{"model":"of-keyless","messages":[]}"#;
@@ -246,7 +246,7 @@ async fn a_client_that_waits_to_be_asked_for_the_body_is_asked() {
 
 #[tokio::test]
 async fn a_slow_body_is_refused_and_the_connection_goes_on() {
-    let gateway = Gateway::with(|config| config["timeouts"]["client_body_ms"] = 50.into()).await;
+    let gateway = Gateway::with(|config| config["timeouts"]["clientBodySeconds"] = 0.05.into()).await;
     let mut client = Client::connect(&gateway).await;
     let (answer, _stream) = client.send_head(post(Some(100)), false).await.unwrap();
     let answer = read(answer).await.unwrap();
@@ -260,7 +260,7 @@ async fn a_slow_body_is_refused_and_the_connection_goes_on() {
 #[tokio::test]
 async fn two_tenants_on_one_connection_are_kept_apart() {
     let mut gateway = Gateway::with(|config| {
-        config["tenants"][0]["limits"] = serde_json::json!({"requests_per_minute": 1});
+        config["tenants"][0]["limits"] = serde_json::json!({"requestsPerMinute": 1});
     })
     .await;
     let mut client = Client::connect(&gateway).await;
@@ -281,7 +281,7 @@ async fn two_tenants_on_one_connection_are_kept_apart() {
 async fn behind_a_load_balancer_a_stream_of_another_tenant_is_misdirected_and_the_others_go_on() {
     use tokio::io::AsyncWriteExt;
     let mut gateway =
-        Gateway::with(|config| config["proxy_protocol"] = serde_json::json!({"routing_key": "key"})).await;
+        Gateway::with(|config| config["proxyProtocol"] = serde_json::json!({"routingKey": "key"})).await;
     let mut tcp = crate::client::tcp(&gateway).await;
     // PROXY v2 of an unspecified family, with the tenant's name as unique id (section 2.2 of the specification).
     let mut header = b"\r\n\r\n\0\r\nQUIT\n\x21\x00\x00\x0b\x05\x00\x08".to_vec();
@@ -382,8 +382,8 @@ async fn an_exchange_takes_its_memory_out_of_the_budget_and_gives_it_back() {
 async fn streams_for_which_there_is_no_memory_are_refused_and_the_next_one_is_served() {
     // Room for one stream with its exchange, and for no other.
     let mut gateway = Gateway::with(|config| {
-        config["limits"]["body_bytes"] = 10_000.into();
-        config["limits"]["buffered_bytes"] = 100_000.into();
+        config["limits"]["bodyBytes"] = 10_000.into();
+        config["limits"]["bufferedBytes"] = 100_000.into();
     })
     .await;
     let mut client = Client::connect(&gateway).await;

@@ -322,42 +322,42 @@ async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
 fn configure(document: &mut Value, fault: Fault, urls: [&str; 2], fallback: Fallback) {
     let mut well = document["providers"][0].clone();
     let faulty = &mut document["providers"][0];
-    faulty["base_url"] = json!(urls[0]);
-    faulty["ca_pem"] = json!(FIRST[0]);
-    let milliseconds = |duration: Duration| duration.as_millis() as u64;
+    faulty["baseURL"] = json!(urls[0]);
+    faulty["caPem"] = json!(FIRST[0]);
+    let seconds = |duration: Duration| duration.as_secs_f64();
     match fault {
         Fault::StallsBeforeTheHead | Fault::StallsInTheHead => {
-            faulty["timeouts"] = json!({"first_byte_ms": milliseconds(FIRST_BYTE)});
+            faulty["timeouts"] = json!({"firstByteSeconds": seconds(FIRST_BYTE)});
         }
         Fault::StallsInTheBody | Fault::ThinksForLong => {
-            faulty["timeouts"] = json!({"idle_ms": milliseconds(SILENCE)})
+            faulty["timeouts"] = json!({"idleSeconds": seconds(SILENCE)})
         }
         _ => {}
     }
     well["name"] = json!("well");
-    well["base_url"] = json!(urls[1]);
+    well["baseURL"] = json!(urls[1]);
     document["providers"].as_array_mut().unwrap().push(well);
     let model = &mut document["models"][0];
-    let safe = json!(["unreachable", "rate_limited", "overloaded"]);
+    let safe = json!(["Unreachable", "RateLimited", "Overloaded"]);
     let all = json!([
-        "unreachable",
-        "rate_limited",
-        "overloaded",
-        "timeout",
-        "server_error",
-        "unauthorized",
-        "context_length"
+        "Unreachable",
+        "RateLimited",
+        "Overloaded",
+        "Timeout",
+        "ServerError",
+        "Unauthorized",
+        "ContextLength"
     ]);
-    model["fall_back_on"] = if fallback == Fallback::Always { all } else { safe };
+    model["fallbackOn"] = if fallback == Fallback::Always { all } else { safe };
     if fallback != Fallback::None {
-        let second = json!({"provider": "well", "upstream_model": MODEL, "weight": 0});
-        model["targets"].as_array_mut().unwrap().push(second);
+        let second = json!({"provider": "well", "upstreamModel": MODEL, "weight": 0});
+        model["routes"].as_array_mut().unwrap().push(second);
     }
     // No other time is short, so that what is measured is the fault and not the machine.
-    for time in ["upstream_first_byte_ms", "upstream_response_ms"] {
-        document["timeouts"][time] = json!(milliseconds(PATIENCE));
+    for time in ["upstreamFirstByteSeconds", "upstreamResponseSeconds"] {
+        document["timeouts"][time] = json!(seconds(PATIENCE));
     }
-    document["tenants"][0]["limits"] = json!({"tokens_per_day": 1_000_000_000, "concurrency": 10});
+    document["tenants"][0]["limits"] = json!({"tokensPerDay": 1_000_000_000, "concurrency": 10});
 }
 
 /// Sends a request through a gateway in front of a provider with a fault.

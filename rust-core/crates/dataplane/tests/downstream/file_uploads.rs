@@ -142,12 +142,12 @@ async fn each_line_of_a_batch_is_judged_as_a_request() {
         config["policy"] = rule("request", "block");
         config["tenants"][0]["endpoints"] = json!(["files", "batches", "chat.completions", "completions"]);
         let model = |name: &str, upstream: &str, provider: &str| {
-            json!({"name": name, "max_output_tokens": 100,
-                "targets": [{"provider": provider, "upstream_model": upstream, "weight": 1}]})
+            json!({"name": name, "maxOutputTokens": 100,
+                "routes": [{"provider": provider, "upstreamModel": upstream, "weight": 1}]})
         };
         let mut other = config["providers"][0].clone();
         other["name"] = "other".into();
-        other["objects_of"] = Value::Null;
+        other["objectsOf"] = Value::Null;
         config["providers"].as_array_mut().unwrap().push(other);
         let models = config["models"].as_array_mut().unwrap();
         models.push(model("renamed", "gpt-5", "stand-in"));
@@ -261,7 +261,7 @@ async fn a_line_with_a_flagged_text_of_a_tool_and_with_tools_is_refused_where_to
     let mut gateway = with_objects(|config| {
         config["policy"] = json!({"packs": ["exfiltration"],
             "actions": [{"packs": ["exfiltration"], "action": "flag"}]});
-        config["tenants"][0]["guarded_tools"] = json!({"names": ["Bash"], "on_flag": "require_approval"});
+        config["tenants"][0]["guardedTools"] = json!({"names": ["Bash"], "onFlag": "RequireApproval"});
     })
     .await;
     let asks = |tools: &Value| {
@@ -292,7 +292,7 @@ fn many() -> Vec<String> {
 async fn a_long_batch_passes_line_by_line_and_little_of_it_is_in_memory() {
     let (slow, url) = Slow::start().await;
     let gateway = with_objects(|config| {
-        config["providers"][0]["base_url"] = url.into();
+        config["providers"][0]["baseURL"] = url.into();
         config["policy"] = rule("request", "block");
     })
     .await;
@@ -319,7 +319,7 @@ async fn a_line_that_is_denied_never_leaves_and_the_upload_is_never_whole() {
     for (behind, last) in [(false, false), (false, true), (true, false), (true, true)] {
         let (slow, url) = Slow::start().await;
         let gateway = with_objects(|config| {
-            config["providers"][0]["base_url"] = url.into();
+            config["providers"][0]["baseURL"] = url.into();
             config["policy"] = rule("request", "block");
         })
         .await;
@@ -361,7 +361,7 @@ async fn a_line_that_is_denied_never_leaves_and_the_upload_is_never_whole() {
 #[tokio::test]
 async fn a_long_file_that_is_said_to_be_a_batch_too_late_is_never_whole() {
     let (slow, url) = Slow::start().await;
-    let gateway = with_objects(|config| config["providers"][0]["base_url"] = url.into()).await;
+    let gateway = with_objects(|config| config["providers"][0]["baseURL"] = url.into()).await;
     let body = form(&[file(&[b'x'; 1 << 20]), field("purpose", "batch")]);
     let mut client = upload(&gateway, body.len(), b"").await;
     let (sent, seen) = tokio::join!(client.write_all(&body), slow.seen());
@@ -378,7 +378,7 @@ async fn a_long_file_that_is_said_to_be_a_batch_too_late_is_never_whole() {
 
 #[tokio::test]
 async fn a_line_is_no_longer_than_a_request_may_be() {
-    let gateway = with_objects(|config| config["limits"]["body_bytes"] = json!(10_000)).await;
+    let gateway = with_objects(|config| config["limits"]["bodyBytes"] = json!(10_000)).await;
     let body = batch(&[line("Hello"), line(&"x".repeat(10_000))]);
     let answer = uploaded(&gateway, &body).await;
     assert_eq!((answer.status, &*answer.code()), (413, "batch_line_too_large"));

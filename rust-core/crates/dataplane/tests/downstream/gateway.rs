@@ -56,36 +56,36 @@ impl Gateway {
                 .map(|byte| format!("{byte:02x}"))
                 .concat();
             json!({
-                "name": name, "keys": [{"hash": hash, "expires_at": null}], "models": null, "endpoints": null,
-                "limits": {}, "key_limits": {}, "policy": null,
+                "name": name, "keys": [{"hash": hash, "expiresAt": null}], "models": null, "endpoints": null,
+                "limits": {}, "keyLimits": {}, "policy": null,
             })
         };
         let mut document = json!({
             "ledger": {
-                "name": name, "directory": folder.path(), "shard": 0, "durability": "written",
-                "checkpoint_interval_ms": 20, "signing_key": key.to_text(), "segment_bytes": 1 << 20,
-                "log_bytes": 1 << 30, "log_age_ms": 86_400_000, "held_checkpoints": null,
+                "name": name, "directory": folder.path(), "shard": 0, "durability": "Written",
+                "checkpointIntervalSeconds": 0.02, "signingKey": key.to_text(), "segmentBytes": 1 << 20,
+                "rotation": {"bytes": 1 << 30, "seconds": 86_400}, "heldCheckpoints": null,
             },
             "listen": "127.0.0.1:0",
             "providers": [{
-                "name": "stand-in", "type": "openai", "base_url": upstream.url(), "api_key": null, "ca_pem": null,
-                "stream_usage": "ask",
+                "name": "stand-in", "type": "OpenAI", "baseURL": upstream.url(), "apiKey": null, "caPem": null,
+                "streamUsage": "Ask",
             }],
             "models": [{
-                "name": MODEL, "targets": [{"provider": "stand-in", "upstream_model": MODEL, "weight": 1}],
-                "max_output_tokens": 100,
+                "name": MODEL, "routes": [{"provider": "stand-in", "upstreamModel": MODEL, "weight": 1}],
+                "maxOutputTokens": 100,
             }],
             "tenants": [tenant("acme", ACME), tenant("globex", GLOBEX)],
             "tls": certificate(FIRST),
             "timeouts": {
-                "client_head_ms": 60_000, "client_body_ms": 60_000, "client_idle_ms": 60_000,
-                "upstream_connect_ms": 60_000, "upstream_response_ms": 60_000, "answer_ms": 600_000,
-                "connection_age_ms": 600_000, "drain_ms": 30_000, "lame_duck_ms": 0,
+                "clientHeadSeconds": 60, "clientBodySeconds": 60, "clientIdleSeconds": 60,
+                "upstreamConnectSeconds": 60, "upstreamResponseSeconds": 60, "answerSeconds": 600,
+                "connectionAgeSeconds": 600, "drainSeconds": 30, "lameDuckSeconds": 0,
             },
             "limits": {
-                "head_bytes": 16_384, "body_bytes": BODY_BYTES, "connections": 100, "buffered_bytes": 1 << 28,
+                "headBytes": 16_384, "bodyBytes": BODY_BYTES, "connections": 100, "bufferedBytes": 1 << 28,
             },
-            "config_digest": "00".repeat(32),
+            "configDigest": "00".repeat(32),
         });
         change(&mut document);
         let worker = Worker::new(Config::from_json(&document.to_string()).unwrap()).unwrap();
@@ -163,9 +163,22 @@ impl Drop for Gateway {
     }
 }
 
+/// The word of a configuration for the kind of a provider.
+pub fn word(kind: &str) -> &'static str {
+    match kind {
+        "openai" => "OpenAI",
+        "azure_openai" => "AzureOpenAI",
+        "anthropic" => "Anthropic",
+        "gemini" => "Gemini",
+        "bedrock" => "Bedrock",
+        "vertex_ai" => "VertexAI",
+        _ => panic!("{kind} is no kind of provider"),
+    }
+}
+
 /// The part of a configuration that says how clients are met.
 pub fn certificate([certificate, key]: [&str; 2]) -> Value {
-    json!({"certificate_pem": certificate, "private_key_pem": key, "min_version": "1.2"})
+    json!({"certificatePem": certificate, "privateKeyPem": key, "minVersion": "1.2"})
 }
 
 /// A request for a chat completion whose prompt has `length` bytes.

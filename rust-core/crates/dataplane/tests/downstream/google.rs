@@ -14,12 +14,12 @@ async fn gateway_with(change: impl FnOnce(&mut Value)) -> Gateway {
     Gateway::with(|config| {
         let mut gemini = config["providers"][0].clone();
         gemini["name"] = "gemini".into();
-        gemini["type"] = "gemini".into();
-        gemini["api_key"] = "provider-key".into();
+        gemini["type"] = "Gemini".into();
+        gemini["apiKey"] = "provider-key".into();
         config["providers"].as_array_mut().unwrap().push(gemini);
         let model = json!({
-            "name": GEMINI, "targets": [{"provider": "gemini", "upstream_model": "gemini/3:x", "weight": 1}],
-            "max_output_tokens": 100,
+            "name": GEMINI, "routes": [{"provider": "gemini", "upstreamModel": "gemini/3:x", "weight": 1}],
+            "maxOutputTokens": 100,
         });
         config["models"].as_array_mut().unwrap().push(model);
         change(config);
@@ -415,7 +415,7 @@ async fn errors_have_googles_shape_whatever_is_wrong() {
 #[tokio::test]
 async fn a_limit_tells_how_long_to_wait_in_googles_words() {
     let gateway =
-        gateway_with(|config| config["tenants"][0]["limits"] = json!({"tokens_per_minute": 10})).await;
+        gateway_with(|config| config["tenants"][0]["limits"] = json!({"tokensPerMinute": 10})).await;
     let body = json!({"contents": [{"parts": [{"text": "Hi"}]}], "generationConfig": {"maxOutputTokens": 5, "candidateCount": 2}});
     let path = "/v1beta/models/team%2Fgemini:generateContent";
     let (status, document) = told(&gateway, "POST", path, body.to_string().as_bytes()).await;

@@ -31,7 +31,7 @@ async fn gateway(on_flag: &str) -> Gateway {
             "actions": [{"packs": ["prompt-injection", "exfiltration"], "action": "flag"}],
         });
         for tenant in config["tenants"].as_array_mut().unwrap() {
-            tenant["guarded_tools"] = json!({"names": ["Bash"], "on_flag": on_flag});
+            tenant["guardedTools"] = json!({"names": ["Bash"], "onFlag": on_flag});
         }
     })
     .await
@@ -144,7 +144,7 @@ fn has_call(text: &str) -> bool {
 
 #[tokio::test]
 async fn nothing_of_a_guarded_call_leaves_however_its_frames_are_cut() {
-    let mut gateway = gateway("refuse").await;
+    let mut gateway = gateway("Refuse").await;
     for way in WAYS {
         for size in [7, 100, 1 << 16] {
             let (status, id, text, is_whole) = call(&mut gateway, way, (&[], "Bash"), size).await;
@@ -168,7 +168,7 @@ async fn nothing_of_a_guarded_call_leaves_however_its_frames_are_cut() {
 
 #[tokio::test]
 async fn an_approved_call_arrives_whole_in_the_clients_dialect() {
-    let mut gateway = gateway("require_approval").await;
+    let mut gateway = gateway("RequireApproval").await;
     for way in WAYS {
         let (_, _, refused, _) = call(&mut gateway, way, (&[], "Bash"), 100).await;
         let rest = refused.rsplit_once("x-proofgate-approve: ").unwrap().1;

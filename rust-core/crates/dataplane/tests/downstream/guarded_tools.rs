@@ -20,18 +20,18 @@ async fn gateway_with(on_flag: &str, change: impl FnOnce(&mut Value)) -> Gateway
     Gateway::with(|config| {
         let mut anthropic = config["providers"][0].clone();
         anthropic["name"] = "anthropic".into();
-        anthropic["type"] = "anthropic".into();
-        anthropic["api_key"] = "provider-key".into();
+        anthropic["type"] = "Anthropic".into();
+        anthropic["apiKey"] = "provider-key".into();
         let mut gemini = anthropic.clone();
         gemini["name"] = "gemini".into();
-        gemini["type"] = "gemini".into();
+        gemini["type"] = "Gemini".into();
         config["providers"]
             .as_array_mut()
             .unwrap()
             .extend([anthropic, gemini]);
         for (name, provider) in [(CLAUDE, "anthropic"), (GEMINI, "gemini")] {
-            let target = json!({"provider": provider, "upstream_model": name, "weight": 1});
-            let model = json!({"name": name, "targets": [target], "max_output_tokens": 100});
+            let target = json!({"provider": provider, "upstreamModel": name, "weight": 1});
+            let model = json!({"name": name, "routes": [target], "maxOutputTokens": 100});
             config["models"].as_array_mut().unwrap().push(model);
         }
         config["policy"] = json!({
@@ -39,7 +39,7 @@ async fn gateway_with(on_flag: &str, change: impl FnOnce(&mut Value)) -> Gateway
             "actions": [{"packs": ["prompt-injection", "exfiltration"], "action": "flag"}],
         });
         for tenant in config["tenants"].as_array_mut().unwrap() {
-            tenant["guarded_tools"] = json!({"names": ["Bash", "mcp__github__*"], "on_flag": on_flag});
+            tenant["guardedTools"] = json!({"names": ["Bash", "mcp__github__*"], "onFlag": on_flag});
         }
         change(config);
     })
@@ -266,7 +266,7 @@ async fn chat(gateway: &mut Gateway, sender: (&str, &[&str]), result: &str, tool
 
 #[tokio::test]
 async fn a_whole_answer_that_calls_a_guarded_tool_is_refused_and_names_the_flagged_message() {
-    let mut gateway = gateway_with("refuse", |_| ()).await;
+    let mut gateway = gateway_with("Refuse", |_| ()).await;
     for (client, provider, model) in PAIRS {
         let (document, place) = request(client, model, false, ATTACK);
         let (_client, answer, exchange) =
@@ -304,7 +304,7 @@ async fn a_whole_answer_that_calls_a_guarded_tool_is_refused_and_names_the_flagg
 
 #[tokio::test]
 async fn of_a_stream_nothing_of_the_guarded_call_leaves_and_an_error_event_ends_it() {
-    let mut gateway = gateway_with("refuse", |_| ()).await;
+    let mut gateway = gateway_with("Refuse", |_| ()).await;
     for (client, provider, model) in PAIRS {
         let (document, place) = request(client, model, true, ATTACK);
         let (_client, answer, mut exchange) =
@@ -347,7 +347,7 @@ async fn of_a_stream_nothing_of_the_guarded_call_leaves_and_an_error_event_ends_
 
 #[tokio::test]
 async fn other_tools_and_sessions_without_a_flag_are_served_as_ever() {
-    let mut gateway = gateway_with("refuse", |_| ()).await;
+    let mut gateway = gateway_with("Refuse", |_| ()).await;
     for (result, tool) in [(ATTACK, "Read"), ("Nothing special.", "Bash")] {
         let answer = chat(&mut gateway, (ACME, &[]), result, tool).await;
         assert_eq!(answer.status, 200);
@@ -376,7 +376,7 @@ async fn other_tools_and_sessions_without_a_flag_are_served_as_ever() {
 
 #[tokio::test]
 async fn in_dry_run_the_call_is_delivered_and_recorded() {
-    let mut gateway = gateway_with("refuse", |config| config["policy"]["mode"] = "dry_run".into()).await;
+    let mut gateway = gateway_with("Refuse", |config| config["policy"]["mode"] = "dry_run".into()).await;
     let answer = chat(&mut gateway, (ACME, &[]), ATTACK, "Bash").await;
     assert_eq!(answer.status, 200);
     assert!(!answer.headers.contains_key("x-proofgate-flagged"));
@@ -390,7 +390,7 @@ async fn in_dry_run_the_call_is_delivered_and_recorded() {
 
 #[tokio::test]
 async fn an_approval_lets_the_tools_of_its_entry_be_called_after_the_same_texts() {
-    let mut gateway = gateway_with("require_approval", |_| ()).await;
+    let mut gateway = gateway_with("RequireApproval", |_| ()).await;
     let approval = async |gateway: &mut Gateway, sender: (&str, &[&str]), result: &str, tool: &str| {
         let answer = chat(gateway, sender, result, tool).await;
         assert_eq!(

@@ -69,7 +69,7 @@ async fn what_a_rule_redacts_stays_redacted_where_a_tool_is_left_out() {
 #[tokio::test]
 async fn a_hosted_tool_that_the_tenant_may_use_passes_with_every_byte() {
     let mut gateway = Gateway::with(|config| {
-        config["tenants"][0]["hosted_tools"] = json!(["web_search"]);
+        config["tenants"][0]["hostedTools"] = json!({"allow": ["web_search"]});
     })
     .await;
     let (_client, answer, exchange) = begin(&mut gateway, "/v1/responses", &of_codex()).await;
@@ -82,13 +82,13 @@ async fn a_hosted_tool_that_the_tenant_may_use_passes_with_every_byte() {
 /// A search of the web with Anthropic, which the plan allows, under a budget of ten dollars a day.
 async fn with_budget(tools: Value) -> Gateway {
     Gateway::with(|config| {
-        config["providers"][0]["type"] = json!("anthropic");
-        config["tenants"][0]["hosted_tools"] = json!(["web_search", "code_execution"]);
-        config["tenants"][0]["tool_calls"] = json!({"most": 4});
-        config["tenants"][0]["limits"] = json!({"nanodollars_per_day": 10_000_000_000_u64});
+        config["providers"][0]["type"] = json!("Anthropic");
+        config["tenants"][0]["hostedTools"] =
+            json!({"allow": ["web_search", "code_execution"], "maxCalls": 4});
+        config["tenants"][0]["limits"] = json!({"dollarsPerDay": "10"});
         // Dollars for a million tokens: 1000 and 2000 nanodollars for one.
-        config["prices"] = json!([{"model": MODEL, "effective_from": 0, "input": "1", "output": "2",
-            "max_input_tokens": 100_000, "tools": tools}]);
+        config["prices"] = json!([{"model": MODEL, "effectiveFrom": "1970-01-01", "input": "1", "output": "2",
+            "maxInputTokens": 100_000, "tools": tools}]);
     })
     .await
 }
@@ -145,11 +145,11 @@ async fn a_search_under_a_budget_is_bounded_counted_and_charged() {
 #[tokio::test]
 async fn the_searches_of_a_response_are_bounded_together_and_charged_as_told() {
     let mut gateway = Gateway::with(|config| {
-        config["tenants"][0]["hosted_tools"] = json!(["web_search"]);
-        config["tenants"][0]["tool_calls"] = json!({"most": 3, "tokens": 1000});
-        config["tenants"][0]["limits"] = json!({"nanodollars_per_day": 10_000_000_000_u64});
-        config["prices"] = json!([{"model": MODEL, "effective_from": 0, "input": "1", "output": "2",
-            "max_input_tokens": 100_000, "tools": {"web_search": "0.01"}}]);
+        config["tenants"][0]["hostedTools"] =
+            json!({"allow": ["web_search"], "maxCalls": 3, "tokensPerCall": 1000});
+        config["tenants"][0]["limits"] = json!({"dollarsPerDay": "10"});
+        config["prices"] = json!([{"model": MODEL, "effectiveFrom": "1970-01-01", "input": "1", "output": "2",
+            "maxInputTokens": 100_000, "tools": {"web_search": "0.01"}}]);
     })
     .await;
     let usage = json!({"input_tokens": 900, "output_tokens": 7});
@@ -242,7 +242,7 @@ async fn a_search_beside_a_chat_is_left_out_unless_the_plan_allows_it() {
     assert_eq!(answer.headers["x-proofgate-dropped-tools"], "web_search_options");
     let record = admission(&gateway, id(&answer)).await;
     assert_eq!(record["dropped"], json!(["web_search_options"]));
-    gateway.reload(|config| config["tenants"][0]["hosted_tools"] = json!(["web_search_options"]));
+    gateway.reload(|config| config["tenants"][0]["hostedTools"] = json!({"allow": ["web_search_options"]}));
     let (_client, answer, exchange) = begin(&mut gateway, "/v1/chat/completions", &body).await;
     let sent: Value = serde_json::from_slice(&exchange.body).unwrap();
     assert_eq!(sent, body);

@@ -72,22 +72,22 @@ async fn a_request_that_is_refused_again_and_again_costs_nothing() {
 async fn a_request_that_is_refused_is_answered_elsewhere() {
     let mut provider = Provider::start().await;
     let mut gateway = provider
-        .gateway_with("http2", |document| {
+        .gateway_with("Http2", |document| {
             let mut second = document["providers"][0].clone();
             second["name"] = json!("second");
-            second["http"] = json!("http1");
+            second["http"] = json!("Http1");
             // Of the stand-in in front of which every gateway stands.
-            second["base_url"] = json!("http://127.0.0.1:1/v1");
+            second["baseURL"] = json!("http://127.0.0.1:1/v1");
             document["providers"].as_array_mut().unwrap().push(second);
-            document["models"][0]["targets"] = json!([
-                {"provider": "stand-in", "upstream_model": MODEL, "weight": 1},
-                {"provider": "second", "upstream_model": MODEL, "weight": 0},
+            document["models"][0]["routes"] = json!([
+                {"provider": "stand-in", "upstreamModel": MODEL, "weight": 1},
+                {"provider": "second", "upstreamModel": MODEL, "weight": 0},
             ]);
-            document["models"][0]["fall_back_on"] = json!(["unreachable"]);
+            document["models"][0]["fallbackOn"] = json!(["Unreachable"]);
         })
         .await;
     let url = gateway.upstream.url().to_owned();
-    gateway.change(|document| document["providers"][1]["base_url"] = json!(url));
+    gateway.change(|document| document["providers"][1]["baseURL"] = json!(url));
     let mut client = Client::connect(&gateway).await;
     let answer = client.send_chat(false).await;
     for _ in 0..2 {
@@ -239,13 +239,13 @@ async fn waits(gateway: &Gateway, begin: impl AsyncFnOnce()) -> (u16, String, Va
 
 #[tokio::test]
 async fn a_provider_that_is_silent_ends_with_the_patience_for_it_wherever_it_is() {
-    let short = |name: &'static str, ms: u64| {
-        move |document: &mut Value| document["providers"][0]["timeouts"] = json!({name: ms})
+    let short = |name: &'static str, seconds: f64| {
+        move |document: &mut Value| document["providers"][0]["timeouts"] = json!({name: seconds})
     };
     // It shakes hands and says nothing of HTTP/2.
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("https://{}/v1", listener.local_addr().unwrap());
-    let mute = gateway(&url, "http2", short("connect_ms", 1000)).await;
+    let mute = gateway(&url, "Http2", short("connectSeconds", 1.0)).await;
     let accepted = async || accept(&listener).await;
     let mut held = None;
     let (status, code, completion) = waits(&mute, async || held = Some(accepted().await)).await;
@@ -253,14 +253,16 @@ async fn a_provider_that_is_silent_ends_with_the_patience_for_it_wherever_it_is(
     assert_eq!(completion["charged"], 0);
 
     let mut provider = Provider::start().await;
-    let patient = provider.gateway_with("http2", short("first_byte_ms", 1000)).await;
+    let patient = provider
+        .gateway_with("Http2", short("firstByteSeconds", 1.0))
+        .await;
     let mut held = None;
     let (status, code, completion) = waits(&patient, async || held = Some(provider.call().await)).await;
     assert_eq!((status, &*code), (504, "upstream_first_byte_timeout"));
     assert_ne!(completion["charged"], 0, "it has the whole request");
 
     let mut provider = Provider::start().await;
-    let patient = provider.gateway_with("http2", short("idle_ms", 200)).await;
+    let patient = provider.gateway_with("Http2", short("idleSeconds", 0.2)).await;
     let mut held = None;
     let (status, code, _) = waits(&patient, async || {
         let mut call = provider.call().await;
@@ -276,8 +278,8 @@ async fn a_provider_that_takes_nothing_of_a_request_costs_nothing() {
     settings.initial_window_size(10);
     let mut provider = Provider::with(true, settings).await;
     let gateway = provider
-        .gateway_with("http2", |document| {
-            document["providers"][0]["timeouts"] = json!({"first_byte_ms": 1000});
+        .gateway_with("Http2", |document| {
+            document["providers"][0]["timeouts"] = json!({"firstByteSeconds": 1});
         })
         .await;
     let mut held = None;
@@ -289,12 +291,12 @@ async fn a_provider_that_takes_nothing_of_a_request_costs_nothing() {
 #[tokio::test]
 async fn a_provider_that_is_not_trusted_or_may_not_be_reached_is_sent_nothing() {
     let changes: [fn(&mut Value); 2] = [
-        |document| document["providers"][0]["ca_pem"] = json!(SECOND[0]),
-        |document| document["egress_allow"] = json!(["10.0.0.0/8"]),
+        |document| document["providers"][0]["caPem"] = json!(SECOND[0]),
+        |document| document["egress"] = json!({"allow": ["10.0.0.0/8"]}),
     ];
     for change in changes {
         let mut provider = Provider::start().await;
-        let gateway = provider.gateway_with("http2", change).await;
+        let gateway = provider.gateway_with("Http2", change).await;
         let mut client = Client::connect(&gateway).await;
         let answer = read(client.send_chat(false).await).await.unwrap();
         assert_eq!(told(&answer), unreachable());
@@ -307,10 +309,10 @@ async fn a_provider_that_asks_for_a_certificate_is_shown_it() {
     let certificate = include_str!("certificates/client.crt");
     let mut provider = Provider::for_client(certificate).await;
     let show = |document: &mut Value| {
-        document["providers"][0]["client_certificate_pem"] = json!(certificate);
-        document["providers"][0]["client_key_pem"] = json!(include_str!("certificates/client.key"));
+        document["providers"][0]["clientCertificatePem"] = json!(certificate);
+        document["providers"][0]["clientKeyPem"] = json!(include_str!("certificates/client.key"));
     };
-    let gateway = provider.gateway_with("http2", show).await;
+    let gateway = provider.gateway_with("Http2", show).await;
     let mut client = Client::connect(&gateway).await;
     let answer = client.send_chat(false).await;
     provider.call().await.answer(ANSWER);
@@ -365,7 +367,7 @@ async fn session(listener: &TcpListener, frames: &[u8]) -> TlsStream<TcpStream> 
 async fn a_request_behind_the_last_one_that_a_provider_takes_is_sent_again_on_another_session() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("https://{}/v1", listener.local_addr().unwrap());
-    let gateway = gateway(&url, "http2", |_| ()).await;
+    let gateway = gateway(&url, "Http2", |_| ()).await;
     let mut client = Client::connect(&gateway).await;
     let answer = client.send_chat(false).await;
     // Its last stream is 0: it has looked at none.
@@ -382,7 +384,7 @@ async fn a_request_behind_the_last_one_that_a_provider_takes_is_sent_again_on_an
 async fn a_request_that_a_provider_takes_leave_with_may_have_been_acted_on() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("https://{}/v1", listener.local_addr().unwrap());
-    let gateway = gateway(&url, "http2", |_| ()).await;
+    let gateway = gateway(&url, "Http2", |_| ()).await;
     let mut client = Client::connect(&gateway).await;
     let answer = client.send_chat(false).await;
     // Its last stream is 1, ours; then it ends, with INTERNAL_ERROR.
@@ -408,7 +410,7 @@ async fn what_no_provider_may_send_ends_the_session_and_its_requests() {
     for frames in [promise, endless] {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("https://{}/v1", listener.local_addr().unwrap());
-        let gateway = gateway(&url, "http2", |_| ()).await;
+        let gateway = gateway(&url, "Http2", |_| ()).await;
         let mut client = Client::connect(&gateway).await;
         let answer = client.send_chat(false).await;
         let mut stream = session(&listener, &frames).await;

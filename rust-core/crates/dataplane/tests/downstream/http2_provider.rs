@@ -144,7 +144,7 @@ impl Provider {
 
     /// A gateway before it.
     pub async fn gateway(&self) -> Gateway {
-        self.gateway_with("http2", |_| ()).await
+        self.gateway_with("Http2", |_| ()).await
     }
 
     pub async fn gateway_with(&self, http: &str, change: impl FnOnce(&mut Value)) -> Gateway {
@@ -173,10 +173,10 @@ impl Provider {
 pub async fn gateway(url: &str, http: &str, change: impl FnOnce(&mut Value)) -> Gateway {
     Gateway::with(|document| {
         let provider = &mut document["providers"][0];
-        provider["base_url"] = json!(url);
+        provider["baseURL"] = json!(url);
         provider["http"] = json!(http);
-        provider["ca_pem"] = json!(CERTIFICATE);
-        document["tenants"][0]["limits"] = json!({"tokens_per_day": 1_000_000_000});
+        provider["caPem"] = json!(CERTIFICATE);
+        document["tenants"][0]["limits"] = json!({"tokensPerDay": 1_000_000_000});
         change(document);
     })
     .await

@@ -29,8 +29,8 @@ async fn exchange(client: &mut Client, provider: &mut Provider) -> usize {
 async fn a_request_has_its_target_in_pseudo_fields_and_none_of_the_fields_of_http_1() {
     let mut provider = Provider::start().await;
     let gateway = provider
-        .gateway_with("http2", |document| {
-            document["providers"][0]["api_key"] = json!("provider-key");
+        .gateway_with("Http2", |document| {
+            document["providers"][0]["apiKey"] = json!("provider-key");
         })
         .await;
     let mut client = Client::connect(&gateway).await;
@@ -62,8 +62,8 @@ async fn a_request_has_its_target_in_pseudo_fields_and_none_of_the_fields_of_htt
 async fn what_is_asked_of_a_provider_of_files_has_its_own_method_and_no_body() {
     let mut provider = Provider::start().await;
     let gateway = provider
-        .gateway_with("http2", |document| {
-            document["providers"][0]["objects_of"] = json!("acme");
+        .gateway_with("Http2", |document| {
+            document["providers"][0]["objectsOf"] = json!("acme");
         })
         .await;
     let mut client = Client::connect(&gateway).await;
@@ -226,7 +226,7 @@ async fn without_tls_http_2_is_spoken_with_prior_knowledge_and_auto_is_http_1() 
     let mut client = Client::connect(&gateway).await;
     assert_eq!(exchange(&mut client, &mut provider).await, 1);
 
-    let mut gateway = Gateway::with(|document| document["providers"][0]["http"] = json!("auto")).await;
+    let mut gateway = Gateway::with(|document| document["providers"][0]["http"] = json!("Auto")).await;
     let mut client = Client::connect(&gateway).await;
     let answer = client.send_chat(false).await;
     gateway.upstream.exchange().await.answer(b"{}").await;
@@ -263,7 +263,7 @@ async fn a_provider_without_http_2_is_spoken_to_in_http_1_unless_nothing_but_htt
     let choices: [&[&[u8]]; 2] = [&[], &[b"http/1.1"]];
     for protocols in choices {
         let url = old_provider(protocols).await;
-        for (http, status) in [("auto", 200), ("http1", 200), ("http2", 502)] {
+        for (http, status) in [("Auto", 200), ("Http1", 200), ("Http2", 502)] {
             let gateway = gateway(&url, http, |_| ()).await;
             let mut client = Client::connect(&gateway).await;
             for _ in 0..2 {
@@ -279,7 +279,7 @@ async fn a_provider_without_http_2_is_spoken_to_in_http_1_unless_nothing_but_htt
 
 #[tokio::test]
 async fn a_provider_that_speaks_http_1_without_being_asked_gets_no_request_in_http_2() {
-    let mut gateway = Gateway::with(|document| document["providers"][0]["http"] = json!("http2")).await;
+    let mut gateway = Gateway::with(|document| document["providers"][0]["http"] = json!("Http2")).await;
     let mut client = Client::connect(&gateway).await;
     let asked = async {
         let answer = client.send_chat(false).await;
@@ -318,8 +318,8 @@ async fn a_provider_that_chooses_http_2_gets_it_where_it_may_choose() {
 async fn one_session_is_kept_ready_however_many_connections_are_asked_for() {
     let mut provider = Provider::start().await;
     let gateway = provider
-        .gateway_with("http2", |document| {
-            document["providers"][0]["min_idle"] = json!(3)
+        .gateway_with("Http2", |document| {
+            document["providers"][0]["minIdleConnections"] = json!(3)
         })
         .await;
     gateway.wait_for_metric(IDLE, 1).await;
@@ -334,11 +334,11 @@ async fn a_session_outlives_changes_that_are_none_for_its_provider_and_ends_with
     let mut gateway = provider.gateway().await;
     let mut client = Client::connect(&gateway).await;
     assert_eq!(exchange(&mut client, &mut provider).await, 1);
-    gateway.change(|document| document["models"][0]["max_output_tokens"] = json!(7));
+    gateway.change(|document| document["models"][0]["maxOutputTokens"] = json!(7));
     assert_eq!(exchange(&mut client, &mut provider).await, 1);
     let under_way = client.send_chat(false).await;
     let mut call = provider.call().await;
-    gateway.change(|document| document["providers"][0]["timeouts"] = json!({"connect_ms": 7000}));
+    gateway.change(|document| document["providers"][0]["timeouts"] = json!({"connectSeconds": 7}));
     assert_eq!(exchange(&mut client, &mut provider).await, 2);
     call.answer(ANSWER);
     assert_eq!(read(under_way).await.unwrap().body, ANSWER.as_bytes());

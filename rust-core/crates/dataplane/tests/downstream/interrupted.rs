@@ -8,7 +8,7 @@ use tokio::net::TcpStream;
 use crate::client::{Client, next, read};
 use crate::dialects::{admission, begin};
 use crate::frames::{carried, event};
-use crate::gateway::{ACME, Gateway, MODEL};
+use crate::gateway::{ACME, Gateway, MODEL, word};
 use crate::relayed::{completion, id};
 use crate::uploads::{answer, ended, plain};
 
@@ -30,7 +30,7 @@ async fn gateway() -> Gateway {
 async fn gateway_with(change: impl FnOnce(&mut Value)) -> Gateway {
     Gateway::with(|config| {
         let first = config["providers"][0].clone();
-        let url = first["base_url"]
+        let url = first["baseURL"]
             .as_str()
             .unwrap()
             .trim_end_matches("/v1")
@@ -38,17 +38,17 @@ async fn gateway_with(change: impl FnOnce(&mut Value)) -> Gateway {
         for family in ["anthropic", "gemini", "bedrock"] {
             let mut provider = first.clone();
             provider["name"] = family.into();
-            provider["type"] = family.into();
+            provider["type"] = word(family).into();
             if family == "bedrock" {
-                provider["base_url"] = url.as_str().into();
+                provider["baseURL"] = url.as_str().into();
             }
-            provider["api_key"] = "provider-key".into();
+            provider["apiKey"] = "provider-key".into();
             config["providers"].as_array_mut().unwrap().push(provider);
-            let model = json!({"name": family, "max_output_tokens": 100,
-                "targets": [{"provider": family, "upstream_model": "anthropic.claude", "weight": 1}]});
+            let model = json!({"name": family, "maxOutputTokens": 100,
+                "routes": [{"provider": family, "upstreamModel": "anthropic.claude", "weight": 1}]});
             config["models"].as_array_mut().unwrap().push(model);
         }
-        config["tenants"][0]["limits"] = json!({"tokens_per_day": 1_000_000_000});
+        config["tenants"][0]["limits"] = json!({"tokensPerDay": 1_000_000_000});
         change(config);
     })
     .await
@@ -273,13 +273,13 @@ async fn what_has_been_seen_of_an_answer_is_charged_where_more_was_generated_tha
     const SEEN: usize = 150;
     let chunk = r#"{"choices":[{"index":0,"delta":{"content":"Hello"},"finish_reason":null}]}"#;
     let seen = chunks(&[chunk; SEEN]);
-    let price = json!({"model": MODEL, "effective_from": 0, "input": "1", "output": "2"});
+    let price = json!({"model": MODEL, "effectiveFrom": "1970-01-01", "input": "1", "output": "2"});
     for budget in [false, true] {
         let mut gateway = gateway_with(|config| {
             config["prices"] = json!([price]);
-            config["providers"][0]["stream_usage"] = "leave".into();
+            config["providers"][0]["streamUsage"] = "Leave".into();
             if budget {
-                config["tenants"][0]["limits"]["nanodollars_per_day"] = json!(1_000_000_000_000_u64);
+                config["tenants"][0]["limits"]["dollarsPerDay"] = json!("1000");
             }
         })
         .await;
@@ -352,12 +352,13 @@ async fn a_stream_that_says_that_it_failed_is_charged_as_one_that_breaks_off() {
 #[tokio::test]
 async fn what_is_not_counted_costs_its_reservation_where_money_is_counted_and_else_what_is_known() {
     // Dollars for a million tokens: 1000 and 2000 nanodollars for one.
-    let price = json!({"model": "anthropic.claude", "effective_from": 0, "input": "1", "output": "2"});
+    let price =
+        json!({"model": "anthropic.claude", "effectiveFrom": "1970-01-01", "input": "1", "output": "2"});
     for (budget, cost) in [(true, 1009 * 1000 + MOST * 2000), (false, 1009 * 1000 + 2000)] {
         let mut gateway = gateway_with(|config| {
             config["prices"] = json!([price]);
             if budget {
-                config["tenants"][0]["limits"]["nanodollars_per_day"] = json!(1_000_000_000_000_u64);
+                config["tenants"][0]["limits"]["dollarsPerDay"] = json!("1000");
             }
         })
         .await;
@@ -375,12 +376,9 @@ async fn a_client_that_leaves_while_the_rest_of_an_error_is_waited_for_ends_its_
         let mut second = config["providers"][0].clone();
         second["name"] = "second".into();
         config["providers"].as_array_mut().unwrap().push(second);
-        let target = json!({"provider": "second", "upstream_model": MODEL, "weight": 0});
-        config["models"][0]["targets"]
-            .as_array_mut()
-            .unwrap()
-            .push(target);
-        config["models"][0]["fall_back_on"] = json!(["context_length"]);
+        let target = json!({"provider": "second", "upstreamModel": MODEL, "weight": 0});
+        config["models"][0]["routes"].as_array_mut().unwrap().push(target);
+        config["models"][0]["fallbackOn"] = json!(["ContextLength"]);
     })
     .await;
     let (path, document) = chat(MODEL);

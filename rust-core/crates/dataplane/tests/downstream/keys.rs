@@ -118,7 +118,7 @@ async fn a_field_that_holds_no_key_or_stands_there_twice_is_refused_beside_a_goo
 async fn a_web_page_may_send_its_key_in_any_of_the_fields() {
     let page = "https://app.example.com";
     let gateway =
-        Gateway::with(|config| config["cors"] = json!({"allowed_origins": [page], "max_age_seconds": 600}))
+        Gateway::with(|config| config["cors"] = json!({"allowedOrigins": [page], "maxAgeSeconds": 600}))
             .await;
     let mut client = Client::connect(&gateway).await;
     let preflight = Request::options("https://gateway.test/v1/chat/completions")
@@ -140,7 +140,7 @@ async fn a_web_page_may_send_its_key_in_any_of_the_fields() {
 async fn a_web_page_may_send_what_the_clients_of_providers_send_and_read_whether_to_try_again() {
     let page = "https://app.example.com";
     let gateway =
-        Gateway::with(|config| config["cors"] = json!({"allowed_origins": [page], "max_age_seconds": 600}))
+        Gateway::with(|config| config["cors"] = json!({"allowedOrigins": [page], "maxAgeSeconds": 600}))
             .await;
     let mut client = Client::connect(&gateway).await;
     // Of openai-node's stream helpers, Anthropic's library for browsers, and agents.

@@ -71,7 +71,7 @@ async fn another_tenant_and_other_rules_begin_anew() {
         assert_eq!(counted(&gateway)[..2], [hits, misses]);
     }
     // What leaves the rules as they are leaves what is known.
-    gateway.change(|document| document["timeouts"]["answer_ms"] = json!(700_000));
+    gateway.change(|document| document["timeouts"]["answerSeconds"] = json!(700));
     assert!(!send(&mut gateway, None, 2).await);
     assert_eq!(counted(&gateway)[..2], [4, 4]);
     gateway.change(|document| rules(document, "janedoe"));

@@ -95,10 +95,10 @@ async fn two_thousand_streams_of_which_half_are_dropped_leave_nothing_and_one_re
     allow_descriptors(10_000);
     let (url, open) = provider().await;
     let gateway = Gateway::with(|document| {
-        document["providers"][0]["base_url"] = json!(url);
-        document["ledger"]["segment_bytes"] = json!(1 << 25);
+        document["providers"][0]["baseURL"] = json!(url);
+        document["ledger"]["segmentBytes"] = json!(1 << 25);
         document["limits"]["connections"] = json!(4 * CONNECTIONS * STREAMS);
-        document["tenants"][0]["limits"] = json!({"tokens_per_day": 1_000_000_000, "concurrency": 100_000});
+        document["tenants"][0]["limits"] = json!({"tokensPerDay": 1_000_000_000, "concurrency": 100_000});
     })
     .await;
     let mut clients = Vec::new();

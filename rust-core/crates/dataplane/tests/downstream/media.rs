@@ -216,7 +216,7 @@ async fn a_recording_that_breaks_off_ends_so_for_the_client() {
 #[tokio::test]
 async fn a_form_has_set_aside_what_as_many_answers_may_cost_as_it_asks_for() {
     let mut gateway =
-        plain(|config| config["tenants"][0]["limits"] = json!({"tokens_per_day": 1_000_000})).await;
+        plain(|config| config["tenants"][0]["limits"] = json!({"tokensPerDay": 1_000_000})).await;
     let mut reserved = Vec::new();
     for n in ["1", "4"] {
         let body = form(&[field("model", MODEL), field("n", n), file("a.png", 10)]);
@@ -264,7 +264,7 @@ async fn what_a_form_says_behind_a_long_file_does_not_make_it_another_request() 
         ("stream", "false", None),
     ] {
         let (slow, url) = Slow::start().await;
-        let gateway = plain(|config| config["providers"][0]["base_url"] = url.into()).await;
+        let gateway = plain(|config| config["providers"][0]["baseURL"] = url.into()).await;
         let body = form(&[field("model", MODEL), file("a.png", LONG), field(name, value)]);
         let mut client = uploads::begin(&gateway, EDITS, body.len()).await;
         let mut seen = Vec::new();

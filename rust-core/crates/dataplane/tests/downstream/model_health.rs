@@ -14,13 +14,13 @@ async fn gateway(other: &Upstream) -> Gateway {
     Gateway::with(|document| {
         let mut provider = document["providers"][0].clone();
         provider["name"] = json!("other");
-        provider["base_url"] = json!(url);
+        provider["baseURL"] = json!(url);
         document["providers"].as_array_mut().unwrap().push(provider);
         let model = |name: &str| {
-            let target = |provider: &str, weight: u32| json!({"provider": provider, "upstream_model": name, "weight": weight});
+            let target = |provider: &str, weight: u32| json!({"provider": provider, "upstreamModel": name, "weight": weight});
             json!({
-                "name": name, "targets": [target("stand-in", 1), target("other", 0)], "max_output_tokens": 100,
-                "fall_back_on": ["unreachable", "rate_limited", "overloaded"],
+                "name": name, "routes": [target("stand-in", 1), target("other", 0)], "maxOutputTokens": 100,
+                "fallbackOn": ["Unreachable", "RateLimited", "Overloaded"],
             })
         };
         document["models"] = json!([model("big"), model("small"), model("any-*")]);

@@ -6,8 +6,8 @@ use crate::client::{Client, ask};
 use crate::gateway::{Gateway, MODEL};
 
 fn price(model: &str, input: Option<u64>, output: Option<u64>) -> Value {
-    json!({"model": model, "effective_from": 0, "input": "1", "output": "1", "max_input_tokens": input,
-        "max_output_tokens": output})
+    json!({"model": model, "effectiveFrom": "1970-01-01", "input": "1", "output": "1", "maxInputTokens": input,
+        "maxOutputTokens": output})
 }
 
 async fn gateway(models: Value, change: impl FnOnce(&mut Value)) -> Gateway {
@@ -24,9 +24,9 @@ async fn gateway(models: Value, change: impl FnOnce(&mut Value)) -> Gateway {
 }
 
 fn model(name: &str, upstream: &[&str]) -> Value {
-    let target = |model: &&str| json!({"provider": "stand-in", "upstream_model": model, "weight": 1});
+    let target = |model: &&str| json!({"provider": "stand-in", "upstreamModel": model, "weight": 1});
     let targets: Vec<Value> = upstream.iter().map(target).collect();
-    json!({"name": name, "targets": targets, "max_output_tokens": 10})
+    json!({"name": name, "routes": targets, "maxOutputTokens": 10})
 }
 
 /// The list, and what its head says of wildcards.
@@ -66,7 +66,7 @@ async fn what_prices_say_a_model_takes_and_gives_is_listed_where_clients_look_fo
     assert_eq!(openai["data"][2].get("context_length"), None);
     let (anthropic, _) = list(&gateway, Some(("anthropic-version", "2023-06-01"))).await;
     let both = json!({"type": "model", "id": "both", "display_name": "both", "created_at": "1970-01-01T00:00:00Z",
-        "max_input_tokens": 1000, "max_tokens": 100});
+        "maxInputTokens": 1000, "max_tokens": 100});
     assert_eq!(anthropic["data"][0], both);
     assert_eq!(anthropic["data"][2]["max_tokens"], Value::Null);
     assert_eq!(

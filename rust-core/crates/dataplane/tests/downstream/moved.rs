@@ -22,7 +22,7 @@ async fn sent(gateway: &mut Gateway, path: &str, document: &Value) -> (Value, An
 }
 
 async fn anthropic() -> Gateway {
-    Gateway::with(|config| config["providers"][0]["type"] = "anthropic".into()).await
+    Gateway::with(|config| config["providers"][0]["type"] = "Anthropic".into()).await
 }
 
 fn items(input: Value) -> Value {
@@ -104,8 +104,8 @@ async fn thinking_that_claude_has_not_signed_is_kept_from_it() {
     let unsigned = json!({"type": "thinking", "thinking": "t", "signature": ""});
     let blocks = json!([sealed, unsigned, signed, text]);
     let mut gateway = Gateway::with(|config| {
-        config["providers"][0]["type"] = "anthropic".into();
-        config["models"][0]["targets"][0]["upstream_model"] = "claude-sonnet-5".into();
+        config["providers"][0]["type"] = "Anthropic".into();
+        config["models"][0]["routes"][0]["upstreamModel"] = "claude-sonnet-5".into();
     })
     .await;
     for path in ["/v1/messages", "/v1/messages/count_tokens"] {

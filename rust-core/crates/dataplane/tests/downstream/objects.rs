@@ -13,7 +13,7 @@ pub const FILES: &str = "/v1/files";
 /// A worker whose provider keeps what is acme's.
 pub async fn with_objects(change: impl FnOnce(&mut Value)) -> Gateway {
     plain(|config| {
-        config["providers"][0]["objects_of"] = "acme".into();
+        config["providers"][0]["objectsOf"] = "acme".into();
         change(config);
     })
     .await
@@ -193,8 +193,8 @@ async fn each_tenants_objects_are_at_its_own_provider() {
     let mut gateway = with_objects(|config| {
         let mut second = config["providers"][0].clone();
         second["name"] = "other".into();
-        second["objects_of"] = "globex".into();
-        second["base_url"] = url.into();
+        second["objectsOf"] = "globex".into();
+        second["baseURL"] = url.into();
         config["providers"].as_array_mut().unwrap().push(second);
     })
     .await;
@@ -211,7 +211,7 @@ async fn each_tenants_objects_are_at_its_own_provider() {
 #[tokio::test]
 async fn whose_objects_a_provider_keeps_can_change_while_it_serves() {
     let mut gateway = plain(|_| ()).await;
-    gateway.reload(|config| config["providers"][0]["objects_of"] = "globex".into());
+    gateway.reload(|config| config["providers"][0]["objectsOf"] = "globex".into());
     let answer = turned_away(&gateway, ACME, "GET /v1/files").await;
     assert_eq!(answer.code(), "objects_not_configured");
     let _globex = send(&gateway, GLOBEX, "GET /v1/files", "", b"").await;
@@ -221,8 +221,8 @@ async fn whose_objects_a_provider_keeps_can_change_while_it_serves() {
 #[tokio::test]
 async fn azure_keeps_objects_as_openai_does_with_its_own_field_for_the_key() {
     let mut gateway = with_objects(|config| {
-        config["providers"][0]["type"] = "azure_openai".into();
-        config["providers"][0]["api_key"] = "azure-key".into();
+        config["providers"][0]["type"] = "AzureOpenAI".into();
+        config["providers"][0]["apiKey"] = "azure-key".into();
     })
     .await;
     let _client = send(&gateway, ACME, "GET /openai/v1/files/file-1", "", b"").await;
@@ -244,15 +244,15 @@ async fn a_configuration_with_two_object_providers_or_one_of_another_api_is_refu
     let gateway = with_objects(|_| ()).await;
     for (change, said) in [
         (
-            json!({"name": "second", "objects_of": "acme"}),
+            json!({"name": "second", "objectsOf": "acme"}),
             "another provider already stores",
         ),
         (
-            json!({"name": "second", "type": "anthropic", "objects_of": "globex"}),
+            json!({"name": "second", "type": "Anthropic", "objectsOf": "globex"}),
             "only OpenAI-compatible providers",
         ),
         (
-            json!({"name": "second", "type": "azure_openai", "objects_of": "globex", "azure_api_version": "2024-10-21"}),
+            json!({"name": "second", "type": "AzureOpenAI", "objectsOf": "globex", "apiVersion": "2024-10-21"}),
             "only OpenAI-compatible providers",
         ),
     ] {
@@ -315,14 +315,14 @@ async fn answer_code(client: &mut TcpStream) -> String {
 #[tokio::test]
 async fn batches_are_refused_where_limits_count_tokens_or_money() {
     for (place, limits) in [
-        ("limits", json!({"tokens_per_day": 1000})),
-        ("limits", json!({"tokens_per_minute": 1000})),
-        ("key_limits", json!({"tokens_per_minute": 1000})),
-        ("limits", json!({"nanodollars_per_month": 1000})),
-        ("key_limits", json!({"nanodollars_per_day": 1000})),
+        ("limits", json!({"tokensPerDay": 1000})),
+        ("limits", json!({"tokensPerMinute": 1000})),
+        ("keyLimits", json!({"tokensPerMinute": 1000})),
+        ("limits", json!({"dollarsPerMonth": "0.000001"})),
+        ("keyLimits", json!({"dollarsPerDay": "0.000001"})),
         (
-            "model_budgets",
-            json!([{"model": MODEL, "nanodollars_per_day": 1000, "nanodollars_per_month": null}]),
+            "modelBudgets",
+            json!([{"model": MODEL, "dollarsPerDay": "0.000001", "dollarsPerMonth": null}]),
         ),
     ] {
         let gateway = with_objects(|config| config["tenants"][0][place] = limits.clone()).await;
@@ -335,7 +335,7 @@ async fn batches_are_refused_where_limits_count_tokens_or_money() {
         );
     }
     let mut gateway =
-        with_objects(|config| config["tenants"][0]["limits"] = json!({"requests_per_minute": 2})).await;
+        with_objects(|config| config["tenants"][0]["limits"] = json!({"requestsPerMinute": 2})).await;
     for _ in 0..2 {
         let mut client = post_json(&gateway, "/v1/batches", &creation()).await;
         gateway.upstream.exchange().await.answer(b"{}").await;
@@ -408,7 +408,7 @@ async fn where_rules_have_to_read_answers_neither_files_nor_batches_pass() {
 
 #[tokio::test]
 async fn files_are_asked_for_over_http_2_as_well() {
-    let mut gateway = Gateway::with(|config| config["providers"][0]["objects_of"] = "acme".into()).await;
+    let mut gateway = Gateway::with(|config| config["providers"][0]["objectsOf"] = "acme".into()).await;
     let mut client = Client::connect(&gateway).await;
     for (method, path) in [
         ("DELETE", "/v1/files/file-1"),

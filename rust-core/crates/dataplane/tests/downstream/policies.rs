@@ -13,13 +13,13 @@ use http::Request;
 /// A configuration whose first tenant, acme, asks for a policy; it waits longer than any test.
 fn asking(document: &mut Value, on_failure: &str) {
     document["policies"] = json!([
-        {"name": "p", "revision": "1", "deadline_ms": 60_000, "on_failure": on_failure}
+        {"name": "p", "revision": "1", "deadlineMilliseconds": 60_000, "onFailure": on_failure}
     ]);
     document["tenants"][0]["policies"] = json!(["p"]);
 }
 
 async fn governed() -> (Gateway, Arc<PolicyQueue>) {
-    let gateway = Gateway::with(|document| asking(document, "deny")).await;
+    let gateway = Gateway::with(|document| asking(document, "Deny")).await;
     let queue = Arc::new(gateway.worker.policy_queue("p").unwrap());
     (gateway, queue)
 }
@@ -59,7 +59,7 @@ async fn a_configuration_that_leaves_the_policy_as_it_is_leaves_those_who_wait_f
     let body = chat(10, false);
     let waits = client.send(post(Some(body.len())), &body).await;
     let item = taken(&queue).await;
-    gateway.reload(|document| document["timeouts"]["answer_ms"] = json!(700_000));
+    gateway.reload(|document| document["timeouts"]["answerSeconds"] = json!(700));
     assert!(gateway.worker.policy_queue("p").is_err(), "its queue was taken");
     assert!(item.respond(Verdict::Allow));
     gateway.upstream.exchange().await.answer(b"{}").await;
@@ -75,9 +75,9 @@ async fn a_configuration_that_leaves_the_policy_as_it_is_leaves_those_who_wait_f
 async fn a_copy_without_room_is_refused_whatever_becomes_of_failures() {
     const BODY: usize = 600_000;
     let gateway = Gateway::with(|document| {
-        asking(document, "allow");
+        asking(document, "Allow");
         // For a body and its text, and not for the copy, which takes as much as both.
-        document["limits"]["buffered_bytes"] = json!(4 * BODY);
+        document["limits"]["bufferedBytes"] = json!(4 * BODY);
     });
     let mut gateway = gateway.await;
     let mut client = Client::connect(&gateway).await;
@@ -166,7 +166,7 @@ fn file(content: &str) -> Vec<u8> {
 #[tokio::test]
 async fn each_of_several_policies_is_asked_of_a_form() {
     let mut gateway = Gateway::with(|document| {
-        asking(document, "deny");
+        asking(document, "Deny");
         let mut second = document["policies"][0].clone();
         second["name"] = "q".into();
         document["policies"].as_array_mut().unwrap().push(second);
@@ -191,8 +191,8 @@ async fn each_of_several_policies_is_asked_of_a_form() {
 #[tokio::test]
 async fn a_policy_is_asked_of_each_line_of_a_batch_and_can_deny_the_upload() {
     let gateway = Gateway::with(|document| {
-        asking(document, "deny");
-        document["providers"][0]["objects_of"] = "acme".into();
+        asking(document, "Deny");
+        document["providers"][0]["objectsOf"] = "acme".into();
     })
     .await;
     let queue = Arc::new(gateway.worker.policy_queue("p").unwrap());

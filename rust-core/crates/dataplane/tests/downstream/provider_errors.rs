@@ -13,11 +13,11 @@ async fn gateway(change: impl FnOnce(&mut Value)) -> Gateway {
     Gateway::with(|document| {
         let mut anthropic = document["providers"][0].clone();
         anthropic["name"] = json!("anthropic");
-        anthropic["type"] = json!("anthropic");
+        anthropic["type"] = json!("Anthropic");
         document["providers"].as_array_mut().unwrap().push(anthropic);
         let mut model = document["models"][0].clone();
         model["name"] = json!(CLAUDE);
-        model["targets"][0]["provider"] = json!("anthropic");
+        model["routes"][0]["provider"] = json!("anthropic");
         document["models"].as_array_mut().unwrap().push(model);
         change(document);
     })
@@ -81,13 +81,13 @@ async fn an_error_that_was_set_aside_for_another_provider_passes_when_that_canno
     let url = other.url().to_owned();
     let mut gateway = gateway(|document| {
         // What it has no words for: `logit_bias`.
-        document["providers"][1]["base_url"] = json!(url);
-        let target = json!({"provider": "anthropic", "upstream_model": "c", "weight": 0});
-        document["models"][0]["targets"]
+        document["providers"][1]["baseURL"] = json!(url);
+        let target = json!({"provider": "anthropic", "upstreamModel": "c", "weight": 0});
+        document["models"][0]["routes"]
             .as_array_mut()
             .unwrap()
             .push(target);
-        document["models"][0]["fall_back_on"] = json!(["rate_limited", "overloaded", "context_length"]);
+        document["models"][0]["fallbackOn"] = json!(["RateLimited", "Overloaded", "ContextLength"]);
     })
     .await;
     let mut client = Client::connect(&gateway).await;

@@ -12,7 +12,7 @@ const ANSWER: &[u8] = br#"{"id":"c","object":"chat.completion","choices":[],"usa
 
 /// A gateway in front of a provider that allows so much.
 async fn limited(rate: Value) -> Gateway {
-    Gateway::with(|document| document["providers"][0]["rate"] = rate).await
+    Gateway::with(|document| document["providers"][0]["limits"] = rate).await
 }
 
 async fn refused(client: &mut Client) -> Answer {
@@ -38,12 +38,12 @@ async fn a_provider_at_its_limit_is_passed_over_and_if_all_are_the_client_is_tol
     let mut gateway = Gateway::with(|document| {
         let mut second = document["providers"][0].clone();
         second["name"] = json!("other");
-        second["base_url"] = json!(other.url());
-        second["rate"] = json!({"requests_per_minute": 2});
-        document["providers"][0]["rate"] = json!({"requests_per_minute": 1});
+        second["baseURL"] = json!(other.url());
+        second["limits"] = json!({"requestsPerMinute": 2});
+        document["providers"][0]["limits"] = json!({"requestsPerMinute": 1});
         document["providers"].as_array_mut().unwrap().push(second);
-        let targets = document["models"][0]["targets"].as_array_mut().unwrap();
-        targets.push(json!({"provider": "other", "upstream_model": MODEL, "weight": 0}));
+        let targets = document["models"][0]["routes"].as_array_mut().unwrap();
+        targets.push(json!({"provider": "other", "upstreamModel": MODEL, "weight": 0}));
     })
     .await;
     let mut client = Client::connect(&gateway).await;
@@ -59,12 +59,12 @@ async fn a_provider_at_its_limit_is_passed_over_and_if_all_are_the_client_is_tol
 
 #[tokio::test]
 async fn what_was_sent_counts_after_a_change_of_the_configuration_and_under_a_new_limit() {
-    let mut gateway = limited(json!({"requests_per_minute": 1})).await;
+    let mut gateway = limited(json!({"requestsPerMinute": 1})).await;
     let mut client = Client::connect(&gateway).await;
     answered(&mut client, &mut gateway.upstream).await;
-    gateway.reload(|document| document["models"][0]["max_output_tokens"] = json!(7));
+    gateway.reload(|document| document["models"][0]["maxOutputTokens"] = json!(7));
     refused(&mut client).await;
-    gateway.reload(|document| document["providers"][0]["rate"] = json!({}));
+    gateway.reload(|document| document["providers"][0]["limits"] = json!({}));
     answered(&mut client, &mut gateway.upstream).await;
 }
 
@@ -72,8 +72,8 @@ async fn what_was_sent_counts_after_a_change_of_the_configuration_and_under_a_ne
 async fn of_tokens_the_estimate_counts_until_the_provider_has_counted() {
     // A bucket holds 100, and a request sets aside what flows in within 50 seconds.
     let mut gateway = Gateway::with(|document| {
-        document["providers"][0]["rate"] = json!({"tokens_per_minute": 600});
-        document["models"][0]["max_output_tokens"] = json!(500);
+        document["providers"][0]["limits"] = json!({"tokensPerMinute": 600});
+        document["models"][0]["maxOutputTokens"] = json!(500);
     })
     .await;
     let mut client = Client::connect(&gateway).await;
@@ -90,7 +90,7 @@ async fn of_tokens_the_estimate_counts_until_the_provider_has_counted() {
 #[tokio::test]
 async fn what_is_denied_before_it_is_sent_takes_nothing_of_what_a_provider_allows() {
     let mut gateway = Gateway::with(|document| {
-        document["providers"][0]["rate"] = json!({"requests_per_minute": 1, "tokens_per_minute": 60});
+        document["providers"][0]["limits"] = json!({"requestsPerMinute": 1, "tokensPerMinute": 60});
         document["policy"] =
             json!({"rules": [{"id": "word", "reason": "A word.", "literals": ["xxxxxxxxxxxx"]}]});
     })
@@ -111,8 +111,8 @@ async fn a_request_whose_body_comes_long_after_its_head_is_judged_by_what_is_lef
     // A bucket holds what flows in within ten seconds, and each request takes about that.
     let mut gateway = Gateway::with(|document| {
         document["tls"] = Value::Null;
-        document["providers"][0]["rate"] = json!({"tokens_per_minute": 60_000_000_000_u64});
-        document["models"][0]["max_output_tokens"] = json!(10_000_000_000_u64);
+        document["providers"][0]["limits"] = json!({"tokensPerMinute": 60_000_000_000_u64});
+        document["models"][0]["maxOutputTokens"] = json!(10_000_000_000_u64);
     })
     .await;
     let body = chat(10, false);

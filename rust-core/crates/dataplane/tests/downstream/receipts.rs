@@ -204,7 +204,7 @@ async fn methods_keys_and_the_allow_list_are_those_of_every_endpoint() {
 #[tokio::test]
 async fn a_receipt_counts_as_a_request_and_costs_no_tokens_and_leaves_no_record() {
     let mut gateway = Gateway::with(|config| {
-        config["tenants"][0]["limits"] = json!({"requests_per_minute": 3, "tokens_per_minute": 1000});
+        config["tenants"][0]["limits"] = json!({"requestsPerMinute": 3, "tokensPerMinute": 1000});
     })
     .await;
     let mut client = Client::connect(&gateway).await;
@@ -235,7 +235,7 @@ async fn a_receipt_counts_as_a_request_and_costs_no_tokens_and_leaves_no_record(
 #[tokio::test]
 async fn what_no_checkpoint_covers_is_a_conflict_that_says_when_to_ask_again() {
     let mut gateway =
-        Gateway::with(|config| config["ledger"]["checkpoint_interval_ms"] = 3_600_000.into()).await;
+        Gateway::with(|config| config["ledger"]["checkpointIntervalSeconds"] = 3600.into()).await;
     let mut client = Client::connect(&gateway).await;
     // The first records behind `open` are signed as soon as they are seen, and what comes then an hour later.
     exchange(&mut gateway, &mut client, ACME).await;

@@ -174,7 +174,7 @@ async fn a_large_event_that_comes_byte_by_byte_costs_no_more_than_its_bytes() {
 async fn what_the_rules_cannot_hold_of_a_huge_event_is_said_behind_the_event_before() {
     let mut gateway = Gateway::with(|config| {
         enforce(config);
-        config["limits"]["body_bytes"] = 100_000.into();
+        config["limits"]["bodyBytes"] = 100_000.into();
     })
     .await;
     let (_client, answer, mut exchange) = begin(&mut gateway, &chat(10, true)).await;
@@ -272,10 +272,10 @@ async fn a_stream_that_is_cut_behind_its_end_marker_has_no_length_whatever_its_p
 #[tokio::test]
 async fn an_end_marker_whose_last_byte_comes_alone_and_without_an_empty_line_is_one_while_its_provider_stays()
 {
-    for heartbeat in [None, Some(50)] {
+    for heartbeat in [None, Some(0.05)] {
         let mut gateway = Gateway::with(|config| {
             if let Some(heartbeat) = heartbeat {
-                config["timeouts"]["heartbeat_ms"] = heartbeat.into();
+                config["timeouts"]["heartbeatSeconds"] = heartbeat.into();
             }
         })
         .await;
@@ -311,7 +311,7 @@ async fn a_connection_serves_again_when_its_stream_has_ended_as_it_should() {
 async fn a_streams_usage_is_asked_for_recorded_and_kept_from_a_client_that_did_not_ask() {
     for rules in [false, true] {
         let mut gateway = Gateway::with(|config| {
-            config["tenants"][0]["limits"] = json!({"tokens_per_minute": 1000});
+            config["tenants"][0]["limits"] = json!({"tokensPerMinute": 1000});
             if rules {
                 enforce(config);
             }
@@ -354,7 +354,7 @@ async fn a_client_that_asks_for_usage_gets_it() {
 
 #[tokio::test]
 async fn a_provider_that_knows_no_stream_options_is_not_asked_for_usage() {
-    let mut gateway = Gateway::with(|config| config["providers"][0]["stream_usage"] = "leave".into()).await;
+    let mut gateway = Gateway::with(|config| config["providers"][0]["streamUsage"] = "Leave".into()).await;
     let sent = chat(10, true);
     let (_client, answer, mut exchange) = begin(&mut gateway, &sent).await;
     assert_eq!(exchange.body, sent);
@@ -494,7 +494,7 @@ async fn without_rules_an_answer_of_any_kind_arrives_as_it_came() {
 
 #[tokio::test]
 async fn an_answer_that_goes_on_for_ever_ends_when_its_time_is_over() {
-    let mut gateway = Gateway::with(|config| config["timeouts"]["answer_ms"] = 1000.into()).await;
+    let mut gateway = Gateway::with(|config| config["timeouts"]["answerSeconds"] = 1.into()).await;
     let (_client, answer, mut exchange) = begin(&mut gateway, &chat(10, true)).await;
     exchange.begin_events().await;
     let dripping = tokio::spawn(async move {
@@ -511,7 +511,7 @@ async fn an_answer_that_goes_on_for_ever_ends_when_its_time_is_over() {
 
 #[tokio::test]
 async fn endless_interim_answers_end_when_the_time_of_the_answer_is_over() {
-    let mut gateway = Gateway::with(|config| config["timeouts"]["answer_ms"] = 1000.into()).await;
+    let mut gateway = Gateway::with(|config| config["timeouts"]["answerSeconds"] = 1.into()).await;
     let (_client, answer, mut exchange) = begin(&mut gateway, &chat(10, true)).await;
     let dripping = tokio::spawn(async move {
         let mut pause = tokio::time::interval(Duration::from_millis(20));

@@ -42,7 +42,7 @@ impl KeptAlive {
 
 #[tokio::test]
 async fn a_worker_that_retires_serves_what_comes_and_ends_each_connection_after_an_answer() {
-    let gateway = Gateway::with(|config| config["timeouts"]["lame_duck_ms"] = 60_000.into()).await;
+    let gateway = Gateway::with(|config| config["timeouts"]["lameDuckSeconds"] = 60.into()).await;
     let mut before = KeptAlive::connect(&gateway).await;
     assert!(!before.exchange().await.contains("connection: close"));
     assert!(gateway.worker.set_retired(true).unwrap());
@@ -57,7 +57,7 @@ async fn a_worker_that_retires_serves_what_comes_and_ends_each_connection_after_
 
 #[tokio::test]
 async fn a_connection_that_is_old_ends_with_its_next_answer() {
-    let gateway = Gateway::with(|config| config["timeouts"]["connection_age_ms"] = 1.into()).await;
+    let gateway = Gateway::with(|config| config["timeouts"]["connectionAgeSeconds"] = 0.001.into()).await;
     let mut client = KeptAlive::connect(&gateway).await;
     // It is old a millisecond after it was accepted, which may be later than it was made.
     let until_it_closes = async { while !client.exchange().await.contains("connection: close") {} };
@@ -67,7 +67,7 @@ async fn a_connection_that_is_old_ends_with_its_next_answer() {
 
 #[tokio::test]
 async fn an_old_connection_says_goodbye_over_http_2_and_lets_its_streams_finish() {
-    let mut gateway = Gateway::with(|config| config["timeouts"]["connection_age_ms"] = 1.into()).await;
+    let mut gateway = Gateway::with(|config| config["timeouts"]["connectionAgeSeconds"] = 0.001.into()).await;
     let mut client = Client::connect(&gateway).await;
     let answer = client.send_chat(false).await;
     let exchange = gateway.upstream.exchange().await;
@@ -78,7 +78,7 @@ async fn an_old_connection_says_goodbye_over_http_2_and_lets_its_streams_finish(
 
 #[tokio::test]
 async fn a_retiring_worker_says_goodbye_over_http_2_and_lets_streams_finish() {
-    let mut gateway = Gateway::with(|config| config["timeouts"]["lame_duck_ms"] = 60_000.into()).await;
+    let mut gateway = Gateway::with(|config| config["timeouts"]["lameDuckSeconds"] = 60.into()).await;
     let mut client = Client::connect(&gateway).await;
     let answer = client.send_chat(false).await;
     let exchange = gateway.upstream.exchange().await;
@@ -103,7 +103,7 @@ async fn an_idle_connection_ends_once_the_worker_retires() {
 
 #[tokio::test]
 async fn a_worker_that_is_told_to_stay_is_as_it_was_before() {
-    let gateway = Gateway::with(|config| config["timeouts"]["lame_duck_ms"] = 60_000.into()).await;
+    let gateway = Gateway::with(|config| config["timeouts"]["lameDuckSeconds"] = 60.into()).await;
     let mut client = KeptAlive::connect(&gateway).await;
     client.exchange().await;
     for _ in 0..2 {

@@ -35,7 +35,7 @@ fn message(answer: &Answer) -> String {
 
 #[tokio::test]
 async fn what_a_provider_did_not_begin_to_answer_in_time_is_not_tried_again() {
-    let impatient = |document: &mut Value| document["timeouts"]["upstream_first_byte_ms"] = json!(1000);
+    let impatient = |document: &mut Value| document["timeouts"]["upstreamFirstByteSeconds"] = json!(1);
     let mut gateway = Gateway::with(impatient).await;
     let mut client = Client::connect(&gateway).await;
     let sent = ask(&mut client, "/v1/chat/completions", &chat(5)).await;
@@ -54,7 +54,7 @@ async fn what_a_provider_took_and_broke_off_is_not_tried_again_and_what_it_never
     let answer = read(sent).await.unwrap();
     let told = (answer.status.as_u16(), &*answer.code(), hint(&answer));
     assert_eq!(told, (502, "upstream_unreachable", Some("false")));
-    gateway.reload(|document| document["providers"][0]["base_url"] = json!("http://127.0.0.1:1/v1"));
+    gateway.reload(|document| document["providers"][0]["baseURL"] = json!("http://127.0.0.1:1/v1"));
     let answer = read(ask(&mut client, "/v1/chat/completions", &chat(5)).await).await;
     let answer = answer.unwrap();
     let told = (answer.status.as_u16(), &*answer.code(), hint(&answer));
@@ -75,7 +75,7 @@ async fn an_answer_that_cannot_be_translated_is_not_tried_again() {
 #[tokio::test]
 async fn what_waits_for_reservations_alone_is_told_to_come_back_in_seconds() {
     let mut gateway = Gateway::with(|document| {
-        document["tenants"][0]["limits"] = json!({"tokens_per_day": 100_000});
+        document["tenants"][0]["limits"] = json!({"tokensPerDay": 100_000});
     })
     .await;
     let mut client = Client::connect(&gateway).await;
@@ -104,7 +104,7 @@ async fn what_waits_for_reservations_alone_is_told_to_come_back_in_seconds() {
 #[tokio::test]
 async fn a_request_that_is_larger_than_its_limit_is_told_which_field_makes_it_so() {
     let gateway = Gateway::with(|document| {
-        document["tenants"][0]["limits"] = json!({"tokens_per_minute": 60_000});
+        document["tenants"][0]["limits"] = json!({"tokensPerMinute": 60_000});
     })
     .await;
     let mut client = Client::connect(&gateway).await;
@@ -127,9 +127,9 @@ async fn a_request_that_is_larger_than_its_limit_is_told_which_field_makes_it_so
 #[tokio::test]
 async fn a_service_tier_is_refused_by_name_where_a_budget_counts_and_no_price_is_known() {
     let mut gateway = Gateway::with(|document| {
-        document["prices"] = json!([{"model": "*", "effective_from": 0, "input": "1", "output": "1",
+        document["prices"] = json!([{"model": "*", "effectiveFrom": "1970-01-01", "input": "1", "output": "1",
             "tiers": {"priority": {"input": "2", "output": "2"}}}]);
-        document["tenants"][0]["limits"] = json!({"nanodollars_per_day": 1_000_000_000_u64});
+        document["tenants"][0]["limits"] = json!({"dollarsPerDay": "1"});
     })
     .await;
     let mut client = Client::connect(&gateway).await;
@@ -151,7 +151,7 @@ async fn a_service_tier_is_refused_by_name_where_a_budget_counts_and_no_price_is
         gateway.upstream.exchange().await.answer(b"{}").await;
         assert_eq!(read(sent).await.unwrap().status, 200);
     }
-    gateway.reload(|document| document["tenants"][0]["limits"] = json!({"tokens_per_day": 100_000}));
+    gateway.reload(|document| document["tenants"][0]["limits"] = json!({"tokensPerDay": 100_000}));
     let sent = ask(&mut client, "/v1/chat/completions", &tier("ultrafast")).await;
     let exchange = gateway.upstream.exchange().await;
     assert!(String::from_utf8_lossy(&exchange.body).contains("ultrafast"));

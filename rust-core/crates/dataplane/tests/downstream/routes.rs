@@ -16,17 +16,17 @@ async fn gateway(other: &Upstream, targets: Value, change: impl FnOnce(&mut Valu
     Gateway::with(|document| {
         let mut provider = document["providers"][0].clone();
         provider["name"] = json!("other");
-        provider["base_url"] = json!(url);
+        provider["baseURL"] = json!(url);
         document["providers"].as_array_mut().unwrap().push(provider);
-        document["models"][0]["targets"] = targets;
-        document["models"][0]["fall_back_on"] = json!(["unreachable", "rate_limited", "overloaded"]);
+        document["models"][0]["routes"] = targets;
+        document["models"][0]["fallbackOn"] = json!(["Unreachable", "RateLimited", "Overloaded"]);
         change(document);
     })
     .await
 }
 
 fn target(provider: &str, weight: u32) -> Value {
-    json!({"provider": provider, "upstream_model": format!("{MODEL}-of-{provider}"), "weight": weight})
+    json!({"provider": provider, "upstreamModel": format!("{MODEL}-of-{provider}"), "weight": weight})
 }
 
 async fn records(gateway: &Gateway, answer: &Answer) -> Vec<Value> {
@@ -91,7 +91,7 @@ async fn what_a_provider_has_no_words_for_comes_to_the_next_one_at_the_next_try(
     let other = Upstream::start().await;
     let targets = json!([target("stand-in", 1), target("other", 1)]);
     let mut gateway = gateway(&other, targets, |document| {
-        document["providers"][1]["type"] = json!("anthropic");
+        document["providers"][1]["type"] = json!("Anthropic");
     })
     .await;
     let mut client = Client::connect(&gateway).await;
@@ -194,10 +194,10 @@ async fn of_two_providers_at_one_address_each_has_its_own_health_also_after_a_re
     let other = Upstream::start().await;
     let targets = json!([target("stand-in", 1), target("other", 0)]);
     let mut gateway = gateway(&other, targets, |document| {
-        document["providers"][1]["base_url"] = document["providers"][0]["base_url"].clone();
+        document["providers"][1]["baseURL"] = document["providers"][0]["baseURL"].clone();
     })
     .await;
-    gateway.reload(|document| document["timeouts"]["answer_ms"] = json!(500_000));
+    gateway.reload(|document| document["timeouts"]["answerSeconds"] = json!(500));
     let mut client = Client::connect(&gateway).await;
     for _ in 0..5 {
         let sent = client.send_chat(false).await;
@@ -235,7 +235,7 @@ async fn what_is_over_a_providers_concurrency_goes_elsewhere_or_is_refused() {
     let targets = json!([target("stand-in", 1), target("other", 0)]);
     let mut gateway = gateway(&other, targets, |document| {
         for provider in 0..2 {
-            document["providers"][provider]["max_concurrency"] = json!(1);
+            document["providers"][provider]["maxConcurrentRequests"] = json!(1);
         }
     })
     .await;
@@ -262,8 +262,8 @@ async fn requests_that_come_at_once_are_no_more_at_a_provider_than_may_be() {
     let mut other = Upstream::start().await;
     let targets = json!([target("stand-in", 1), target("other", 0)]);
     let mut gateway = gateway(&other, targets, |document| {
-        document["providers"][0]["max_concurrency"] = json!(2);
-        document["providers"][1]["max_concurrency"] = json!(1);
+        document["providers"][0]["maxConcurrentRequests"] = json!(2);
+        document["providers"][1]["maxConcurrentRequests"] = json!(1);
     })
     .await;
     let mut client = Client::connect(&gateway).await;
@@ -303,7 +303,7 @@ async fn a_fallback_that_the_request_cannot_be_said_to_leaves_what_the_first_one
     let mut other = Upstream::start().await;
     let targets = json!([target("stand-in", 1), target("other", 0)]);
     let mut gateway = gateway(&other, targets, |document| {
-        document["providers"][1]["type"] = json!("anthropic");
+        document["providers"][1]["type"] = json!("Anthropic");
     })
     .await;
     let mut client = Client::connect(&gateway).await;
@@ -337,7 +337,7 @@ async fn a_provider_at_an_address_that_may_not_be_reached_is_not_connected_to() 
     let mut other = Upstream::start().await;
     let targets = json!([target("other", 1)]);
     let gateway = gateway(&other, targets, |document| {
-        document["egress_allow"] = json!(["10.0.0.0/8"])
+        document["egress"] = json!({"allow": ["10.0.0.0/8"]})
     })
     .await;
     let mut client = Client::connect(&gateway).await;
@@ -349,11 +349,11 @@ async fn a_provider_at_an_address_that_may_not_be_reached_is_not_connected_to() 
     );
     assert_eq!(other.requests(), 0);
     // What may be reached changes without a restart, also for connections that are open.
-    gateway.reload(|document| document["egress_allow"] = json!(["127.0.0.0/8"]));
+    gateway.reload(|document| document["egress"] = json!({"allow": ["127.0.0.0/8"]}));
     let sent = client.send_chat(false).await;
     other.exchange().await.answer(ANSWER).await;
     assert_eq!(read(sent).await.unwrap().status, 200);
-    gateway.reload(|document| document["egress_allow"] = json!(["10.0.0.0/8"]));
+    gateway.reload(|document| document["egress"] = json!({"allow": ["10.0.0.0/8"]}));
     let refused = client.exchange(post(Some(body.len())), &body).await;
     assert_eq!(&*refused.code(), "upstream_unreachable");
     assert_eq!(other.requests(), 1);
@@ -364,8 +364,8 @@ async fn a_wildcard_stands_for_all_names_that_begin_so_and_passes_the_rest_on() 
     let mut gateway = Gateway::with(|document| {
         let model = |name: &str, upstream_model: &str| {
             json!({
-                "name": name, "max_output_tokens": 100,
-                "targets": [{"provider": "stand-in", "upstream_model": upstream_model, "weight": 1}],
+                "name": name, "maxOutputTokens": 100,
+                "routes": [{"provider": "stand-in", "upstreamModel": upstream_model, "weight": 1}],
             })
         };
         document["models"] = json!([
@@ -441,7 +441,7 @@ async fn other_routes_are_taken_without_a_restart() {
     let sent = client.send_chat(false).await;
     gateway.upstream.exchange().await.answer(ANSWER).await;
     assert_eq!(read(sent).await.unwrap().status, 200);
-    gateway.reload(|document| document["models"][0]["targets"] = json!([target("other", 1)]));
+    gateway.reload(|document| document["models"][0]["routes"] = json!([target("other", 1)]));
     let sent = client.send_chat(false).await;
     other.exchange().await.answer(ANSWER).await;
     assert_eq!(read(sent).await.unwrap().status, 200);

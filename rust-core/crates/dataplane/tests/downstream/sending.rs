@@ -57,9 +57,9 @@ impl Provider {
         let address = self.listener.local_addr().unwrap();
         let scheme = if self.tls.is_some() { "https" } else { "http" };
         let provider = &mut document["providers"][0];
-        provider["base_url"] = json!(format!("{scheme}://{address}/v1"));
-        provider["ca_pem"] = json!(CERTIFICATE);
-        document["tenants"][0]["limits"] = json!({"tokens_per_day": 1_000_000_000});
+        provider["baseURL"] = json!(format!("{scheme}://{address}/v1"));
+        provider["caPem"] = json!(CERTIFICATE);
+        document["tenants"][0]["limits"] = json!({"tokensPerDay": 1_000_000_000});
     }
 
     async fn accept(&self) -> Box<dyn Stream> {
@@ -195,7 +195,7 @@ async fn a_provider_that_goes_away_with_the_whole_request_costs_its_reservation(
 async fn a_provider_that_neither_reads_nor_closes_ends_with_the_patience_for_it_and_costs_nothing() {
     for over_tls in [false, true] {
         let provider = Provider::start(over_tls);
-        let impatient = |document: &mut Value| document["timeouts"]["upstream_first_byte_ms"] = json!(1000);
+        let impatient = |document: &mut Value| document["timeouts"]["upstreamFirstByteSeconds"] = json!(1);
         let sent = Sent::to(&provider, &long_chat(), impatient).await;
         let _stream = provider.accept().await;
         let (answer, completion) = sent.end().await;

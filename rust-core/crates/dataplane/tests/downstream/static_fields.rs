@@ -13,17 +13,14 @@ fn set(document: &mut Value) {
         {"name": "OpenAI-Organization", "value": "org-1", "secret": false},
         {"name": "X-Gateway-Secret", "value": "plain secret", "secret": true},
     ]);
-    provider["body_fields"] = json!([
-        {"name": "provider", "value": "{\"data_collection\": \"deny\"}"},
-        {"name": "store", "value": "false"},
-    ]);
+    provider["bodyFields"] = json!({"provider": {"data_collection": "deny"}, "store": false});
 }
 
 #[tokio::test]
 async fn a_provider_is_sent_the_header_and_body_fields_that_are_set_and_no_others_of_their_names() {
     let mut gateway = Gateway::with(|document| {
         set(document);
-        document["models"][0]["targets"][0]["upstream_model"] = json!("there");
+        document["models"][0]["routes"][0]["upstreamModel"] = json!("there");
     })
     .await;
     let mut client = Client::connect(&gateway).await;
@@ -51,8 +48,8 @@ async fn a_provider_is_sent_the_header_and_body_fields_that_are_set_and_no_other
     assert_eq!(answer.headers["x-proofgate-dropped-fields"], "store");
     // Without them the body goes as it came.
     gateway.change(|document| {
-        document["providers"][0]["body_fields"] = json!([]);
-        document["models"][0]["targets"][0]["upstream_model"] = json!(MODEL);
+        document["providers"][0]["bodyFields"] = json!({});
+        document["models"][0]["routes"][0]["upstreamModel"] = json!(MODEL);
     });
     let sent = client.send(post(Some(own.len())), own.as_bytes()).await;
     let exchange = gateway.upstream.exchange().await;
@@ -65,7 +62,7 @@ async fn a_provider_is_sent_the_header_and_body_fields_that_are_set_and_no_other
 async fn fields_are_set_in_requests_that_are_translated_too() {
     let mut gateway = Gateway::with(|document| {
         set(document);
-        document["providers"][0]["type"] = json!("anthropic");
+        document["providers"][0]["type"] = json!("Anthropic");
     })
     .await;
     let mut client = Client::connect(&gateway).await;

@@ -35,11 +35,11 @@ async fn gateway() -> Gateway {
     Gateway::with(|document| {
         let mut anthropic = document["providers"][0].clone();
         anthropic["name"] = json!("anthropic");
-        anthropic["type"] = json!("anthropic");
+        anthropic["type"] = json!("Anthropic");
         document["providers"].as_array_mut().unwrap().push(anthropic);
         let mut model = document["models"][0].clone();
         model["name"] = json!(CLAUDE);
-        model["targets"][0]["provider"] = json!("anthropic");
+        model["routes"][0]["provider"] = json!("anthropic");
         document["models"].as_array_mut().unwrap().push(model);
     })
     .await

@@ -43,7 +43,7 @@ async fn behind_heartbeats(body: &mut RecvStream) -> Bytes {
 #[tokio::test]
 async fn a_silent_stream_has_heartbeats_between_whole_events_until_its_provider_has_been_silent_for_too_long()
 {
-    let mut gateway = Gateway::with(|document| document["timeouts"]["heartbeat_ms"] = 50.into()).await;
+    let mut gateway = Gateway::with(|document| document["timeouts"]["heartbeatSeconds"] = 0.05.into()).await;
     let mut client = Client::connect(&gateway).await;
     let answer = client.send_chat(true).await;
     let mut exchange = gateway.upstream.exchange().await;
@@ -57,7 +57,7 @@ async fn a_silent_stream_has_heartbeats_between_whole_events_until_its_provider_
     assert_eq!(behind_heartbeats(&mut body).await, "data: {\"half\":1}\n\n");
     assert_eq!(next(&mut body).await.unwrap().unwrap(), ": hb\n");
 
-    gateway.change(|document| document["timeouts"]["upstream_response_ms"] = 1000.into());
+    gateway.change(|document| document["timeouts"]["upstreamResponseSeconds"] = 1.into());
     let answer = client.send_chat(true).await;
     let mut silent = gateway.upstream.exchange().await;
     silent.begin_events().await;
@@ -140,7 +140,7 @@ async fn a_connection_that_its_client_drops_gives_all_its_streams_up() {
 
 #[tokio::test]
 async fn a_client_that_makes_no_room_for_its_answer_is_given_up() {
-    let mut gateway = Gateway::with(|config| config["timeouts"]["client_idle_ms"] = 1000.into()).await;
+    let mut gateway = Gateway::with(|config| config["timeouts"]["clientIdleSeconds"] = 1.into()).await;
     let mut client = Client::connect(&gateway).await;
     let answer = client.send_chat(true).await;
     let mut exchange = gateway.upstream.exchange().await;
@@ -154,7 +154,7 @@ async fn a_client_that_makes_no_room_for_its_answer_is_given_up() {
 
 #[tokio::test]
 async fn a_client_that_takes_its_answer_in_drips_is_given_up() {
-    let mut gateway = Gateway::with(|config| config["timeouts"]["client_idle_ms"] = 1000.into()).await;
+    let mut gateway = Gateway::with(|config| config["timeouts"]["clientIdleSeconds"] = 1.into()).await;
     let key = format!("Bearer {ACME}");
     let fields = [
         (":method", "POST"),

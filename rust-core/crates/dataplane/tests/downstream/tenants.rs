@@ -16,10 +16,10 @@ const TENANT: &str = "team-a/chat";
 async fn start() -> Gateway {
     Gateway::with(|document| {
         let plan = |name: &str, limits| {
-            json!({"name": name, "models": null, "endpoints": null, "limits": limits, "key_limits": {}, "policy": null})
+            json!({"name": name, "models": null, "endpoints": null, "limits": limits, "keyLimits": {}, "policy": null})
         };
-        document["plans"] = json!([plan("gold", json!({"requests_per_minute": 1})), plan("silver", json!({}))]);
-        document["tenant_shards"] = json!(true);
+        document["plans"] = json!([plan("gold", json!({"requestsPerMinute": 1})), plan("silver", json!({}))]);
+        document["tenantShards"] = json!({});
     })
     .await
 }
@@ -104,7 +104,7 @@ async fn a_tenant_has_the_limits_of_its_plan_and_keeps_what_it_consumed_when_it_
     set(&gateway, true, Some("gold")).await;
     assert_eq!(ask(&mut gateway, &mut client).await, 429);
     gateway.reload(|document| {
-        document["plans"][0]["limits"] = json!({"requests_per_minute": 2});
+        document["plans"][0]["limits"] = json!({"requestsPerMinute": 2});
     });
     assert_eq!(
         ask(&mut gateway, &mut client).await,
@@ -225,12 +225,12 @@ async fn limits_once(
 async fn how_much_of_its_limits_a_tenant_has_used_is_told_and_who_has_used_most_comes_first() {
     let mut gateway = Gateway::with(|document| {
         document["plans"] = json!([{
-            "name": "gold", "models": null, "endpoints": null, "limits": {"requests_per_minute": 4, "concurrency": 2},
-            "key_limits": {}, "policy": null,
+            "name": "gold", "models": null, "endpoints": null, "limits": {"requestsPerMinute": 4, "concurrency": 2},
+            "keyLimits": {}, "policy": null,
         }]);
-        document["tenant_shards"] = json!(true);
-        document["tenants"][0]["limits"] = json!({"tokens_per_day": 1000});
-        document["tenants"][1]["key_limits"] = json!({"requests_per_minute": 1});
+        document["tenantShards"] = json!({});
+        document["tenants"][0]["limits"] = json!({"tokensPerDay": 1000});
+        document["tenants"][1]["keyLimits"] = json!({"requestsPerMinute": 1});
     })
     .await;
     set(&gateway, true, Some("gold")).await;

@@ -47,7 +47,7 @@ async fn http_2_is_preferred() {
 
 #[tokio::test]
 async fn a_client_below_the_oldest_version_that_is_allowed_is_turned_away() {
-    let gateway = Gateway::with(|config| config["tls"]["min_version"] = "1.3".into()).await;
+    let gateway = Gateway::with(|config| config["tls"]["minVersion"] = "1.3".into()).await;
     let old = tls_of(&[&TLS12], tcp(&gateway).await, FIRST[0], &[b"h2"]).await;
     assert!(old.is_err());
     let new = tls_of(&[&TLS13], tcp(&gateway).await, FIRST[0], &[b"h2"]).await;
@@ -72,7 +72,7 @@ async fn a_request_without_tls_gets_no_answer() {
 
 #[tokio::test]
 async fn a_client_that_does_not_finish_its_handshake_is_dropped() {
-    let gateway = Gateway::with(|config| config["timeouts"]["client_head_ms"] = 1000.into()).await;
+    let gateway = Gateway::with(|config| config["timeouts"]["clientHeadSeconds"] = 1.into()).await;
     let mut silent = tcp(&gateway).await;
     // One that finishes the handshake of TLS and then says nothing of HTTP/2.
     let mut half = tls(tcp(&gateway).await, FIRST[0], &[b"h2"]).await.unwrap();

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::client::{Answer, Client};
 use crate::dialects::admission;
-use crate::gateway::{ACME, Gateway, MODEL};
+use crate::gateway::{ACME, Gateway, MODEL, word};
 use crate::relayed::{completion, id};
 
 const ESTIMATED: &str = "x-proofgate-estimated";
@@ -33,12 +33,13 @@ fn typed(kind: &str) -> impl FnOnce(&mut Value) {
     let kind = kind.to_owned();
     move |config| {
         let provider = &mut config["providers"][0];
-        provider["type"] = kind.as_str().into();
+        provider["type"] = word(&kind).into();
         if kind == "vertex_ai" {
-            provider["vertex"] = json!({"project": "p", "location": "l"});
+            provider["project"] = "p".into();
+            provider["location"] = "l".into();
         }
         if kind != "openai" {
-            provider["key_missing"] = true.into();
+            provider["keyMissing"] = true.into();
         }
     }
 }
@@ -74,7 +75,7 @@ async fn a_prompt_of_googles_clients_is_estimated_in_their_words() {
 #[tokio::test]
 async fn an_estimate_is_recorded_as_an_exchange_that_nobody_was_sent() {
     let gateway = Gateway::with(|config| {
-        config["tenants"][0]["limits"] = json!({"tokens_per_day": 1});
+        config["tenants"][0]["limits"] = json!({"tokensPerDay": 1});
     })
     .await;
     let answer = count(&gateway, "/v1/messages/count_tokens", &prompt()).await;
@@ -120,13 +121,10 @@ async fn a_provider_that_counts_is_asked_though_another_one_comes_first() {
     let mut gateway = Gateway::with(|config| {
         let mut anthropic = config["providers"][0].clone();
         anthropic["name"] = "anthropic".into();
-        anthropic["type"] = "anthropic".into();
+        anthropic["type"] = "Anthropic".into();
         config["providers"].as_array_mut().unwrap().push(anthropic);
-        let target = json!({"provider": "anthropic", "upstream_model": "claude", "weight": 1});
-        config["models"][0]["targets"]
-            .as_array_mut()
-            .unwrap()
-            .push(target);
+        let target = json!({"provider": "anthropic", "upstreamModel": "claude", "weight": 1});
+        config["models"][0]["routes"].as_array_mut().unwrap().push(target);
     })
     .await;
     for _ in 0..2 {
@@ -159,7 +157,7 @@ async fn a_prompt_of_responses_is_estimated_where_the_provider_counts_none() {
         assert!((120..200).contains(&tokens), "{kind}: {tokens}");
         assert_eq!(gateway.upstream.requests(), 0, "{kind}");
     }
-    let translated = Gateway::with(|config| config["providers"][0]["responses"] = "translated".into()).await;
+    let translated = Gateway::with(|config| config["providers"][0]["responses"] = "Translated".into()).await;
     let answer = count(&translated, INPUT_TOKENS, &input()).await;
     assert_eq!(answer.headers[ESTIMATED], "true");
     assert_eq!(translated.upstream.requests(), 0);
@@ -168,7 +166,7 @@ async fn a_prompt_of_responses_is_estimated_where_the_provider_counts_none() {
 #[tokio::test]
 async fn a_prompt_of_responses_is_counted_by_a_provider_of_openais_api() {
     let mut gateway = Gateway::with(|config| {
-        config["tenants"][0]["limits"] = json!({"tokens_per_day": 1});
+        config["tenants"][0]["limits"] = json!({"tokensPerDay": 1});
     })
     .await;
     let (_client, answer, exchange) = crate::dialects::begin(&mut gateway, INPUT_TOKENS, &input()).await;

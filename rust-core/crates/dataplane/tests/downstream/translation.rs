@@ -19,20 +19,20 @@ async fn gateway_with(change: impl FnOnce(&mut Value)) -> Gateway {
     Gateway::with(|config| {
         let mut anthropic = config["providers"][0].clone();
         anthropic["name"] = "anthropic".into();
-        anthropic["type"] = "anthropic".into();
-        anthropic["api_key"] = "provider-key".into();
+        anthropic["type"] = "Anthropic".into();
+        anthropic["apiKey"] = "provider-key".into();
         let mut gemini = anthropic.clone();
         gemini["name"] = "gemini".into();
-        gemini["type"] = "gemini".into();
+        gemini["type"] = "Gemini".into();
         let providers = config["providers"].as_array_mut().unwrap();
         providers.extend([anthropic, gemini]);
         let model = json!({
-            "name": CLAUDE, "targets": [{"provider": "anthropic", "upstream_model": "claude-upstream", "weight": 1}],
-            "max_output_tokens": 100,
+            "name": CLAUDE, "routes": [{"provider": "anthropic", "upstreamModel": "claude-upstream", "weight": 1}],
+            "maxOutputTokens": 100,
         });
         let gemini = json!({
-            "name": GEMINI, "targets": [{"provider": "gemini", "upstream_model": "gemini/3:x", "weight": 1}],
-            "max_output_tokens": 100,
+            "name": GEMINI, "routes": [{"provider": "gemini", "upstreamModel": "gemini/3:x", "weight": 1}],
+            "maxOutputTokens": 100,
         });
         config["models"].as_array_mut().unwrap().extend([model, gemini]);
         change(config);
@@ -344,7 +344,8 @@ async fn what_cannot_be_said_in_the_providers_dialect_is_refused_or_left_out_and
     assert_eq!(error["error"]["param"], "seed");
     assert_eq!(gateway.upstream.requests(), 0);
 
-    let mut gateway = gateway_with(|config| config["providers"][1]["untranslatable"] = "drop".into()).await;
+    let mut gateway =
+        gateway_with(|config| config["providers"][1]["untranslatableFields"] = "Drop".into()).await;
     let (_client, answer, exchange) = begin(&mut gateway, "/v1/chat/completions", &document).await;
     exchange.answer(MESSAGE.as_bytes()).await;
     let answer = read(answer).await.unwrap();
@@ -355,7 +356,7 @@ async fn what_cannot_be_said_in_the_providers_dialect_is_refused_or_left_out_and
 #[tokio::test]
 async fn what_is_refused_for_its_translation_counts_as_a_request() {
     let gateway = gateway_with(|config| {
-        config["tenants"][0]["limits"] = json!({"requests_per_minute": 1});
+        config["tenants"][0]["limits"] = json!({"requestsPerMinute": 1});
     })
     .await;
     let mut document = chat(false);
@@ -522,10 +523,10 @@ async fn how_long_to_wait_is_said_where_clients_of_openai_look_for_it() {
 #[tokio::test]
 async fn an_attempt_elsewhere_records_what_its_own_translation_has_left_out() {
     let mut gateway = gateway_with(|config| {
-        config["providers"][1]["untranslatable"] = "drop".into();
-        let targets = config["models"][0]["targets"].as_array_mut().unwrap();
-        targets.push(json!({"provider": "anthropic", "upstream_model": "claude-upstream", "weight": 0}));
-        config["models"][0]["fall_back_on"] = json!(["rate_limited"]);
+        config["providers"][1]["untranslatableFields"] = "Drop".into();
+        let targets = config["models"][0]["routes"].as_array_mut().unwrap();
+        targets.push(json!({"provider": "anthropic", "upstreamModel": "claude-upstream", "weight": 0}));
+        config["models"][0]["fallbackOn"] = json!(["RateLimited"]);
     })
     .await;
     let mut document = chat(false);

@@ -126,7 +126,7 @@ pub fn revealed((_, proof, record): &(Value, TlogProof, String), body: &[u8]) ->
 #[tokio::test]
 async fn a_short_form_is_taken_whole_wherever_its_model_stands() {
     let mut gateway =
-        plain(|config| config["models"][0]["targets"][0]["upstream_model"] = "whisper-large".into()).await;
+        plain(|config| config["models"][0]["routes"][0]["upstreamModel"] = "whisper-large".into()).await;
     let model = field("model", MODEL);
     for path in [
         TRANSCRIPTIONS,
@@ -244,7 +244,7 @@ pub async fn pass(
 #[tokio::test]
 async fn a_long_file_passes_as_it_comes_and_little_of_it_is_ever_in_memory() {
     let (slow, url) = Slow::start().await;
-    let gateway = plain(|config| config["providers"][0]["base_url"] = url.into()).await;
+    let gateway = plain(|config| config["providers"][0]["baseURL"] = url.into()).await;
     let body = form(&[field("model", MODEL), file("a.mp3", 64 << 20)]);
     let mut client = begin(&gateway, TRANSCRIPTIONS, body.len()).await;
     // All but what a line's end may hold back is there before any more is sent.
@@ -274,8 +274,8 @@ async fn a_long_file_passes_as_it_comes_and_little_of_it_is_ever_in_memory() {
 async fn a_long_form_in_chunks_leaves_in_chunks_with_its_model_renamed() {
     let (slow, url) = Slow::start().await;
     let gateway = plain(|config| {
-        config["providers"][0]["base_url"] = url.into();
-        config["models"][0]["targets"][0]["upstream_model"] = "whisper-large".into();
+        config["providers"][0]["baseURL"] = url.into();
+        config["models"][0]["routes"][0]["upstreamModel"] = "whisper-large".into();
     })
     .await;
     let body = form(&[
@@ -340,7 +340,7 @@ async fn a_text_behind_a_file_that_a_rule_denies_never_leaves() {
     ] {
         let (slow, url) = Slow::start().await;
         let gateway = plain(|config| {
-            config["providers"][0]["base_url"] = url.into();
+            config["providers"][0]["baseURL"] = url.into();
             config["policy"] = rule("request", action);
         })
         .await;
@@ -455,7 +455,7 @@ async fn what_rules_deny_before_the_file_is_not_admitted() {
 #[tokio::test]
 async fn a_client_that_leaves_amid_its_upload_ends_the_request_upstream() {
     let (slow, url) = Slow::start().await;
-    let gateway = plain(|config| config["providers"][0]["base_url"] = url.into()).await;
+    let gateway = plain(|config| config["providers"][0]["baseURL"] = url.into()).await;
     let body = form(&[field("model", MODEL), file("a.mp3", LONG)]);
     let mut client = begin(&gateway, TRANSCRIPTIONS, body.len()).await;
     client.write_all(&body[..LONG / 2]).await.unwrap();
@@ -471,7 +471,7 @@ async fn a_client_that_leaves_amid_its_upload_ends_the_request_upstream() {
 #[tokio::test]
 async fn a_provider_that_answers_amid_an_upload_is_heard_and_the_connection_ends() {
     let (slow, url) = Slow::start().await;
-    let gateway = plain(|config| config["providers"][0]["base_url"] = url.into()).await;
+    let gateway = plain(|config| config["providers"][0]["baseURL"] = url.into()).await;
     let body = form(&[field("model", MODEL), file("a.mp3", LONG)]);
     let mut client = begin(&gateway, TRANSCRIPTIONS, body.len()).await;
     client.write_all(&body[..LONG / 2]).await.unwrap();
@@ -497,13 +497,13 @@ async fn a_long_form_goes_elsewhere_while_none_of_its_rest_has_passed() {
         let mut dead = config["providers"][0].clone();
         dead["name"] = "dead".into();
         // Nobody listens there.
-        dead["base_url"] = "http://127.0.0.1:1/v1".into();
-        config["providers"][0]["base_url"] = url.into();
+        dead["baseURL"] = "http://127.0.0.1:1/v1".into();
+        config["providers"][0]["baseURL"] = url.into();
         config["providers"].as_array_mut().unwrap().push(dead);
         let target =
-            |name: &str, weight: u32| json!({"provider": name, "upstream_model": MODEL, "weight": weight});
-        config["models"][0]["targets"] = json!([target("dead", 1), target("stand-in", 0)]);
-        config["models"][0]["fall_back_on"] = json!(["unreachable"]);
+            |name: &str, weight: u32| json!({"provider": name, "upstreamModel": MODEL, "weight": weight});
+        config["models"][0]["routes"] = json!([target("dead", 1), target("stand-in", 0)]);
+        config["models"][0]["fallbackOn"] = json!(["Unreachable"]);
     })
     .await;
     let body = form(&[field("model", MODEL), file("a.mp3", LONG)]);
@@ -540,14 +540,15 @@ async fn a_client_that_does_not_finish_its_upload_is_no_failure_of_its_provider(
         let gateway = plain(|config| {
             let mut second = config["providers"][0].clone();
             second["name"] = "other".into();
-            second["base_url"] = other.url().into();
-            config["providers"][0]["base_url"] = url.into();
+            second["baseURL"] = other.url().into();
+            config["providers"][0]["baseURL"] = url.into();
             config["providers"].as_array_mut().unwrap().push(second);
-            let target = |name: &str, weight: u32| json!({"provider": name, "upstream_model": MODEL, "weight": weight});
-            config["models"][0]["targets"] = json!([target("stand-in", 1), target("other", 0)]);
-            config["models"][0]["fall_back_on"] = json!(["unreachable", "overloaded"]);
+            let target =
+                |name: &str, weight: u32| json!({"provider": name, "upstreamModel": MODEL, "weight": weight});
+            config["models"][0]["routes"] = json!([target("stand-in", 1), target("other", 0)]);
+            config["models"][0]["fallbackOn"] = json!(["Unreachable", "Overloaded"]);
             if said.is_none() {
-                config["timeouts"]["answer_ms"] = 1500.into();
+                config["timeouts"]["answerSeconds"] = 1.5.into();
             }
         })
         .await;
@@ -578,7 +579,7 @@ async fn a_client_that_does_not_finish_its_upload_is_no_failure_of_its_provider(
 
 #[tokio::test]
 async fn a_form_that_is_never_finished_has_one_deadline_for_all_of_it_as_any_body() {
-    let gateway = plain(|config| config["timeouts"]["client_body_ms"] = 500.into()).await;
+    let gateway = plain(|config| config["timeouts"]["clientBodySeconds"] = 0.5.into()).await;
     let body = form(&[file("a.mp3", 1000), field("model", MODEL)]);
     let (mut reading, mut writing) = begin(&gateway, TRANSCRIPTIONS, body.len()).await.into_split();
     let trickle = async {
@@ -625,7 +626,7 @@ async fn a_form_is_served_by_what_is_in_force_when_it_is_admitted() {
 
 #[tokio::test]
 async fn a_form_that_cannot_be_read_or_routed_is_refused_and_says_why() {
-    let mut gateway = plain(|config| config["limits"]["body_bytes"] = 300_000.into()).await;
+    let mut gateway = plain(|config| config["limits"]["bodyBytes"] = 300_000.into()).await;
     let model = field("model", MODEL);
     for (body, code) in [
         (

@@ -93,8 +93,8 @@ impl Provider {
 
     pub async fn gateway(&self, change: impl FnOnce(&mut Value)) -> Gateway {
         Gateway::with(|document| {
-            document["providers"][0]["base_url"] = json!(self.url);
-            document["providers"][0]["ca_pem"] = json!(OWN[0]);
+            document["providers"][0]["baseURL"] = json!(self.url);
+            document["providers"][0]["caPem"] = json!(OWN[0]);
             change(&mut document["providers"][0]);
         })
         .await
@@ -124,8 +124,8 @@ async fn serve(mut stream: TlsStream<TcpStream>, told: &mpsc::UnboundedSender<Ev
 }
 
 pub fn show(provider: &mut Value, [certificate, key]: [&str; 2]) {
-    provider["client_certificate_pem"] = json!(certificate);
-    provider["client_key_pem"] = json!(key);
+    provider["clientCertificatePem"] = json!(certificate);
+    provider["clientKeyPem"] = json!(key);
 }
 
 async fn ask(client: &mut Client) -> Answer {
@@ -169,7 +169,7 @@ async fn a_certificate_that_is_replaced_is_shown_from_then_on_and_connections_ma
         Event::Answered(Some(certificate(NEXT[0])))
     );
     // A change that is none for the provider leaves its connections alone.
-    gateway.change(|document| document["models"][0]["max_output_tokens"] = json!(7));
+    gateway.change(|document| document["models"][0]["maxOutputTokens"] = json!(7));
     assert_eq!(ask(&mut client).await.status, 200);
     assert_eq!(
         provider.event().await,
@@ -183,7 +183,7 @@ async fn a_provider_whose_authority_is_not_trusted_is_sent_nothing_until_another
     let mut gateway = provider
         .gateway(|entry| {
             show(entry, CLIENT);
-            entry["ca_pem"] = json!(SECOND[0]);
+            entry["caPem"] = json!(SECOND[0]);
         })
         .await;
     let mut client = Client::connect(&gateway).await;
@@ -192,7 +192,7 @@ async fn a_provider_whose_authority_is_not_trusted_is_sent_nothing_until_another
         (answer.status.as_u16(), &*answer.code()),
         (502, "upstream_unreachable")
     );
-    gateway.change(|document| document["providers"][0]["ca_pem"] = json!(OWN[0]));
+    gateway.change(|document| document["providers"][0]["caPem"] = json!(OWN[0]));
     assert_eq!(ask(&mut client).await.status, 200);
     assert_eq!(
         provider.event().await,
@@ -206,7 +206,7 @@ async fn what_a_provider_was_asked_counts_when_only_the_certificate_changes() {
     let mut gateway = provider
         .gateway(|entry| {
             show(entry, CLIENT);
-            entry["rate"] = json!({"requests_per_minute": 1});
+            entry["limits"] = json!({"requestsPerMinute": 1});
         })
         .await;
     let mut client = Client::connect(&gateway).await;

@@ -31,16 +31,17 @@ async fn gateway_with(change: impl FnOnce(&mut Value)) -> Gateway {
     Gateway::with(|config| {
         let other = config["providers"][0].clone();
         let provider = &mut config["providers"][0];
-        provider["type"] = "vertex_ai".into();
-        provider["vertex"] = json!({"project": "my-project", "location": "europe-west1"});
-        provider["betas"] = json!(["interleaved-thinking-2025-05-14"]);
+        provider["type"] = "VertexAI".into();
+        provider["project"] = "my-project".into();
+        provider["location"] = "europe-west1".into();
+        provider["anthropicBetas"] = json!(["interleaved-thinking-2025-05-14"]);
         let mut other = other;
         other["name"] = "other".into();
         config["providers"].as_array_mut().unwrap().push(other);
         let model = |name: &str, upstream: &str| {
             json!({
-                "name": name, "max_output_tokens": 100,
-                "targets": [{"provider": "stand-in", "upstream_model": upstream, "weight": 1}],
+                "name": name, "maxOutputTokens": 100,
+                "routes": [{"provider": "stand-in", "upstreamModel": upstream, "weight": 1}],
             })
         };
         config["models"] = json!([
@@ -284,7 +285,7 @@ async fn without_a_token_nothing_is_sent_and_with_the_next_one_it_is() {
     for token in ["first", "second"] {
         set(&gateway, token, HOUR);
         // It stays, whatever else changes.
-        gateway.reload(|config| config["timeouts"]["answer_ms"] = json!(400_000));
+        gateway.reload(|config| config["timeouts"]["answerSeconds"] = json!(400));
         let (_client, _answer, exchange) =
             begin(&mut gateway, "/v1/chat/completions", &chat(GEMINI, false)).await;
         assert_eq!(sent(&exchange).1, [format!("Bearer {token}")]);
@@ -294,9 +295,9 @@ async fn without_a_token_nothing_is_sent_and_with_the_next_one_it_is() {
 #[tokio::test]
 async fn a_model_without_a_token_at_one_provider_is_answered_by_another() {
     let mut gateway = gateway_with(|config| {
-        config["models"][0]["targets"] = json!([
-            {"provider": "stand-in", "upstream_model": "gemini-3-pro", "weight": 1},
-            {"provider": "other", "upstream_model": "gpt", "weight": 0},
+        config["models"][0]["routes"] = json!([
+            {"provider": "stand-in", "upstreamModel": "gemini-3-pro", "weight": 1},
+            {"provider": "other", "upstreamModel": "gpt", "weight": 0},
         ]);
     })
     .await;
@@ -308,7 +309,7 @@ async fn a_model_without_a_token_at_one_provider_is_answered_by_another() {
 #[tokio::test]
 async fn a_token_never_goes_to_another_place_than_it_was_made_for() {
     let gateway = started().await;
-    gateway.reload(|config| config["providers"][0]["base_url"] = "http://127.0.0.1:1/v1".into());
+    gateway.reload(|config| config["providers"][0]["baseURL"] = "http://127.0.0.1:1/v1".into());
     let (status, body) = refused(&gateway, "/v1/chat/completions", &chat(GEMINI, false)).await;
     assert!(status == 503 && body.contains("provider_key_missing"), "{body}");
 }
@@ -334,10 +335,10 @@ async fn a_provider_that_wants_none_is_given_no_token_and_no_text_is_one_that_wo
 async fn a_provider_of_another_type_takes_a_token_in_the_place_of_its_key_where_that_is_configured() {
     let mut gateway = gateway_with(|config| {
         let provider = &mut config["providers"][1];
-        provider["type"] = "azure_openai".into();
-        provider["access_token"] = true.into();
-        provider["api_key"] = Value::Null;
-        config["models"][0]["targets"][0]["provider"] = "other".into();
+        provider["type"] = "AzureOpenAI".into();
+        provider["auth"] = json!({"type": "AzureWorkloadIdentity"});
+        provider["apiKey"] = Value::Null;
+        config["models"][0]["routes"][0]["provider"] = "other".into();
     })
     .await;
     let (status, body) = refused(&gateway, "/v1/chat/completions", &chat(GEMINI, false)).await;

@@ -24,10 +24,10 @@ async fn ask(client: &mut Client, user: &str) -> ResponseFuture {
     client.send(post(Some(body.len())), body.as_bytes()).await
 }
 
-async fn gateway(wait_ms: u64) -> Gateway {
+async fn gateway(wait_seconds: f64) -> Gateway {
     Gateway::with(|document| {
-        document["tenants"][0]["limits"] = json!({"tokens_per_day": 100_000});
-        document["tenants"][0]["wait_ms"] = json!(wait_ms);
+        document["tenants"][0]["limits"] = json!({"tokensPerDay": 100_000});
+        document["tenants"][0]["waitSeconds"] = json!(wait_seconds);
     })
     .await
 }
@@ -52,7 +52,7 @@ async fn answered(gateway: &mut Gateway) -> String {
 
 #[tokio::test]
 async fn what_fits_when_reservations_settle_waits_for_that_in_the_order_in_which_it_came() {
-    let mut gateway = gateway(600_000).await;
+    let mut gateway = gateway(600.0).await;
     let mut client = Client::connect(&gateway).await;
     let first = ask(&mut client, "first").await;
     let exchange = gateway.upstream.exchange().await;
@@ -79,7 +79,7 @@ async fn what_fits_when_reservations_settle_waits_for_that_in_the_order_in_which
 
 #[tokio::test]
 async fn one_that_has_waited_as_long_as_it_may_is_told_to_come_back_in_seconds() {
-    let mut gateway = gateway(20).await;
+    let mut gateway = gateway(0.02).await;
     let mut client = Client::connect(&gateway).await;
     let first = ask(&mut client, "first").await;
     let exchange = gateway.upstream.exchange().await;
@@ -96,7 +96,7 @@ async fn one_that_has_waited_as_long_as_it_may_is_told_to_come_back_in_seconds()
 
 #[tokio::test]
 async fn a_client_that_leaves_waits_no_longer_and_is_sent_nowhere() {
-    let mut gateway = gateway(600_000).await;
+    let mut gateway = gateway(600.0).await;
     let mut client = Client::connect(&gateway).await;
     let first = ask(&mut client, "first").await;
     let exchange = gateway.upstream.exchange().await;
@@ -116,8 +116,8 @@ async fn a_client_that_leaves_waits_no_longer_and_is_sent_nowhere() {
 #[tokio::test]
 async fn what_no_settlement_makes_fit_does_not_wait() {
     let gateway = Gateway::with(|document| {
-        document["tenants"][0]["limits"] = json!({"tokens_per_minute": 60_000});
-        document["tenants"][0]["wait_ms"] = json!(600_000);
+        document["tenants"][0]["limits"] = json!({"tokensPerMinute": 60_000});
+        document["tenants"][0]["waitSeconds"] = json!(600);
     })
     .await;
     let mut client = Client::connect(&gateway).await;

@@ -15,8 +15,8 @@ async fn warm() -> (Gateway, TcpListener) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/v1", listener.local_addr().unwrap());
     let gateway = Gateway::with(|document| {
-        document["providers"][0]["base_url"] = json!(url);
-        document["providers"][0]["min_idle"] = json!(2);
+        document["providers"][0]["baseURL"] = json!(url);
+        document["providers"][0]["minIdleConnections"] = json!(2);
     });
     (gateway.await, listener)
 }
@@ -50,6 +50,6 @@ async fn connections_that_a_provider_closes_are_made_anew_while_it_is_configured
     drop((accept(&listener).await, accept(&listener).await));
     let (_third, _fourth) = (accept(&listener).await, accept(&listener).await);
     gateway.wait_for_metric(IDLE, 2).await;
-    gateway.change(|document| document["providers"][0]["base_url"] = json!("http://127.0.0.1:1/v1"));
+    gateway.change(|document| document["providers"][0]["baseURL"] = json!("http://127.0.0.1:1/v1"));
     gateway.wait_for_metric(IDLE, 0).await;
 }

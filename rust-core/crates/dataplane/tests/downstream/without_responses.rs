@@ -16,7 +16,7 @@ data: {\"id\":\"chatcmpl-1\",\"object\":\"chat.completion.chunk\",\"created\":1,
 data: [DONE]\n\n";
 
 async fn translated() -> Gateway {
-    Gateway::with(|config| config["providers"][0]["responses"] = "translated".into()).await
+    Gateway::with(|config| config["providers"][0]["responses"] = "Translated".into()).await
 }
 
 fn asked(stream: bool) -> Value {
@@ -25,7 +25,7 @@ fn asked(stream: bool) -> Value {
         {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"},
         {"type": "function_call_output", "call_id": "c", "output": [{"type": "input_text", "text": "r"}]},
     ], "tools": [{"type": "function", "name": "f", "parameters": {"type": "object", "properties": {}}}],
-        "max_output_tokens": 50})
+        "maxOutputTokens": 50})
 }
 
 #[tokio::test]

@@ -165,8 +165,8 @@ impl Vendor {
                 write_1h,
                 output,
             } = self.published(tier, prompt);
-            json!({"input": text(input), "cached_input": text(hit), "cache_write": text(write),
-                "cache_write_1h": text(write_1h), "output": text(output)})
+            json!({"input": text(input), "cachedInput": text(hit), "cacheWrite": text(write),
+                "cacheWrite1h": text(write_1h), "output": text(output)})
         };
         let above = |tier: Option<&str>| {
             let length = match self {
@@ -175,7 +175,7 @@ impl Vendor {
                 _ => return json!([]),
             };
             let mut long = level(tier, length + 1);
-            long["prompt_tokens"] = json!(length);
+            long["promptTokens"] = json!(length);
             json!([long])
         };
         let mut entry = level(None, 0);
@@ -192,8 +192,8 @@ impl Vendor {
         entry["above"] = above(None);
         entry["tools"] = self.tools();
         entry["model"] = json!("model");
-        entry["effective_from"] = json!(0);
-        (entry["max_input_tokens"], entry["max_output_tokens"]) =
+        entry["effectiveFrom"] = json!("1970-01-01");
+        (entry["maxInputTokens"], entry["maxOutputTokens"]) =
             (json!(self.window().0), json!(self.window().1));
         let entry: PriceEntry = serde_json::from_value(entry).unwrap();
         let seller = Seller {

@@ -9,6 +9,7 @@ use std::path::Path;
 use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 
+use proofgate_config::PayloadMode;
 use proofgate_external_policies::{ActiveHooks, Hooks};
 use proofgate_ledger::ShredKey;
 use proofgate_ledger::record::PayloadOutcome;
@@ -53,7 +54,11 @@ impl Bench {
         let metrics = Metrics::new(&profiler, &ActiveHooks::new(&Hooks::default()));
         let storage: Arc<dyn Storage> = Arc::new(disk.clone());
         let (desk, thread) = create_payload_queue(
-            PayloadsConfig { budget_bytes },
+            PayloadsConfig {
+                mode: PayloadMode::Stored,
+                max_bytes: budget_bytes / 2,
+                budget_bytes,
+            },
             &storage,
             (Path::new("/0"), "ledger.example/demo", 0),
             Arc::default(),

@@ -23,6 +23,7 @@ pub fn rules() -> serde_json::Value {
 
 pub fn configuration() -> serde_json::Value {
     json!({
+        "format": 2,
         "policy": {"rules": rules(), "threshold": 100, "budget_us": 1_000_000},
         "tenants": [
             {"name": "acme", "policy": null, "policies": []},
@@ -30,7 +31,7 @@ pub fn configuration() -> serde_json::Value {
             {"name": "asks", "policies": ["python"]},
             {"name": "mild", "policy": {"action": "flag", "threshold": 1000, "actions": [{"rules": ["weak-a"], "action": "ignore"}]}},
         ],
-        "limits": {"body_bytes": 65536},
+        "limits": {"bodyBytes": 65536},
         "unknown": "is passed over",
     })
 }

@@ -42,22 +42,21 @@ impl Proxy {
     /// # Errors
     /// What is wrong with them; never with the credentials.
     pub fn new(settings: &EgressProxy) -> Result<Self, String> {
-        let EgressProxy {
-            host,
-            port,
-            authorization,
-        } = settings;
+        let EgressProxy { url, authorization } = settings;
+        let base = BaseUrl::parse(url)
+            .ok()
+            .filter(|base| !base.tls && base.path.is_empty());
         let is_value = |text: &String| text.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic());
-        if host.is_empty() || !authorization.iter().all(is_value) {
+        let Some(base) = base.filter(|_| authorization.iter().all(is_value)) else {
             return Err(
-                "egress: the proxy has no host, or its credentials contain a character that a header cannot \
-                        have"
+                "egress: the URL of the proxy is not http://HOST:PORT, or its credentials contain a character \
+                        that a header cannot have"
                     .into(),
             );
-        }
+        };
         Ok(Proxy {
-            host: host.clone(),
-            port: *port,
+            host: base.host.to_ascii_lowercase(),
+            port: base.port,
             authorization: authorization.clone(),
         })
     }
@@ -314,8 +313,7 @@ mod tests {
     #[test]
     fn a_tunnel_is_asked_for_by_name_and_port() {
         let proxy = Proxy::new(&EgressProxy {
-            host: "proxy.example.com".into(),
-            port: 3128,
+            url: "http://proxy.example.com:3128".into(),
             authorization: Some("Basic dTpw".into()),
         });
         let request = |url: &str| {
@@ -352,8 +350,7 @@ mod tests {
     #[test]
     fn credentials_that_would_end_a_line_are_refused_without_being_quoted() {
         let settings = EgressProxy {
-            host: "proxy".into(),
-            port: 1,
+            url: "http://proxy:1".into(),
             authorization: Some("Basic secret\r\nX: y".into()),
         };
         let message = Proxy::new(&settings).err().unwrap();
