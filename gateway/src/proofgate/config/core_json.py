@@ -8,7 +8,6 @@ import re
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from proofgate_schema.policy import ActionOverride, Allow, Policy, Rule, TenantPolicy
 from proofgate_schema.providers import ProviderLimits
 from proofgate_schema.terms import GuardedTools, ModelBudget, Quota, Terms
 from proofgate_schema.timeouts import ProviderTimeouts, Timeouts
@@ -36,7 +35,6 @@ _WORDS = {
     "OpenAI": "openai",
     "AzureOpenAI": "azure_openai",
     "VertexAI": "vertex_ai",
-    "GitHub": "github",
     "ChatCompletions": "chat.completions",
     "GenerateContent": "generate.content",
     "EmbedContent": "embed.content",
@@ -110,9 +108,6 @@ def public_json(config: CheckedConfig) -> bytes:
     ]
     if settings.egress is not None and settings.egress.proxy is not None:
         document["no_proxy"] = list(settings.egress.proxy.no_proxy)
-    document["examples"] = [
-        [rule.id, rule.examples.match, rule.examples.no_match] for rule in settings.policy.rules
-    ]
     return _canonical(document)
 
 
@@ -171,7 +166,7 @@ def _public(config: CheckedConfig) -> Json:
         "tenant_shards": settings.tenant_shards is not None,
         "shred_keys": settings.ledger.shred_keys_directory is not None,
         "jwt": _jwt(config),
-        "policy": policy_document(settings.policy),
+        "policy": settings.policy.as_written(),
         "policies": [
             {
                 "name": hook.name,
@@ -342,7 +337,7 @@ def _terms(plan: Terms, payloads: Payloads | None) -> Json:
         "key_limits": _quota(plan.key_limits),
         "model_budgets": [{"model": budget.model, **_quota(budget)} for budget in plan.model_budgets],
         "wait_ms": _milliseconds(plan.wait_seconds),
-        "policy": tenant_policy_document(plan.policy),
+        "policy": None if plan.policy is None else plan.policy.as_written(),
         "policies": list(plan.policies),
         "payload_bytes": _payload_bytes(plan, payloads),
     }
@@ -386,69 +381,6 @@ def _in_milliseconds(timeouts: Timeouts | ProviderTimeouts) -> Json:
     }
 
 
-def policy_document(policy: Policy) -> Json:
-    """A policy section for the core, also for `_core.policy_rules` and `_core.policy_scan`."""
-    allow = policy.allow or Allow()
-    return {
-        "packs": list(policy.packs),
-        "mode": word(policy.mode),
-        "action": _optional_word(policy.action),
-        "actions": [_override(override) for override in policy.actions],
-        "allow": {
-            "values": list(allow.values),
-            "domains": list(allow.domains),
-            "patterns": list(allow.patterns),
-        },
-        "threshold": policy.threshold,
-        "flag_threshold": policy.flag_threshold,
-        "budget_us": round(policy.budget_milliseconds * 1000),
-        "budget_us_per_kib": policy.budget_microseconds_per_kibibyte,
-        "attachments": word(policy.attachments),
-        "rules": [_rule(rule) for rule in policy.rules],
-    }
-
-
-def tenant_policy_document(policy: TenantPolicy | None) -> Json | None:
-    """Where a tenant's policy differs, for the core."""
-    if policy is None:
-        return None
-    return {
-        "mode": _optional_word(policy.mode),
-        "action": _optional_word(policy.action),
-        "actions": [_override(override) for override in policy.actions],
-        "threshold": policy.threshold,
-        "flag_threshold": policy.flag_threshold,
-    }
-
-
-def _override(override: ActionOverride) -> Json:
-    return {
-        "packs": list(override.packs),
-        "rules": list(override.rules),
-        "scopes": [scope_word(scope) for scope in override.scopes] or None,
-        "action": word(override.action),
-    }
-
-
-def scope_word(scope: str) -> str:
-    """A scope as the core and the records spell it."""
-    return word(scope)
-
-
-def _rule(rule: Rule) -> Json:
-    return {
-        "id": rule.id,
-        "reason": rule.reason,
-        "target": word(rule.target),
-        "view": word(rule.view),
-        "literals": list(rule.literals),
-        "regex": rule.regex or None,
-        "check": _optional_word(rule.check),
-        "score": rule.score,
-        "action": word(rule.action),
-    }
-
-
 def _quota(quota: Quota | ModelBudget) -> Json:
     """Every limit that a section has; null is none."""
     kinds = [kind for kind in LIMIT_KINDS if kind.name in type(quota).model_fields]
@@ -462,10 +394,6 @@ def _quota(quota: Quota | ModelBudget) -> Json:
 def word(value: str) -> str:
     """A value of an enumeration as the core and the records spell it."""
     return _WORDS.get(value) or re.sub("(?<=[a-z])(?=[A-Z])", "_", value).lower()
-
-
-def _optional_word(value: str | None) -> str | None:
-    return None if value is None else word(value)
 
 
 def _reveal(secret: SecretStr | None) -> str | None:

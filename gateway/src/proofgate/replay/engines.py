@@ -8,7 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 from proofgate import _core, archive
-from proofgate.config.core_json import policy_document, tenant_policy_document
 from proofgate.config.settings import Settings
 from proofgate.replay.recorded import Recorded
 
@@ -56,9 +55,10 @@ def _document(settings: Settings) -> dict[str, object]:
     plans = {plan.name: plan for plan in settings.plans}
     terms = {tenant.name: plans.get(tenant.plan or "", tenant) for tenant in settings.tenants}
     return {
-        "policy": policy_document(settings.policy),
+        "policy": settings.policy.as_written(),
         "tenants": [
-            {"name": name, "policy": tenant_policy_document(held.policy)} for name, held in terms.items()
+            {"name": name, "policy": held.policy.as_written() if held.policy else None}
+            for name, held in terms.items()
         ],
         "limits": {"body_bytes": settings.limits.body_bytes},
     }

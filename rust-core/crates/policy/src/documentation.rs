@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn every_card_number_is_one() {
-        let luhn = named("luhn").unwrap();
+        let luhn = named("Luhn").unwrap();
         assert!(!KNOWN.cards.is_empty());
         for card in &KNOWN.cards {
             assert!(luhn(card.as_bytes()), "{card}");

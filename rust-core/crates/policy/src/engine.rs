@@ -88,7 +88,7 @@ impl Engine {
             .threshold
             .map(|threshold| check_threshold("threshold", threshold));
         let threshold = threshold.transpose()?;
-        let flag_threshold = check_threshold("flag_threshold", config.flag_threshold)?;
+        let flag_threshold = check_threshold("flagThreshold", config.flag_threshold)?;
         let budget = Duration::from_micros(check_budget(config.budget_us)?);
         let table = fold_table::table()?;
         let spared = Exemptions::compile(&config.allow, table)?;
@@ -288,7 +288,7 @@ impl Engine {
             mode,
             hold: self.hold(acting)?,
             threshold: threshold.transpose()?.or(self.threshold),
-            flag_threshold: check_threshold("flag_threshold", flag_threshold)?,
+            flag_threshold: check_threshold("flagThreshold", flag_threshold)?,
             actions,
             in_fixed_texts,
             active,

@@ -130,8 +130,8 @@ fn what_the_packs_have_redacted_stays_as_it_is() {
     let document = json!({
         "policy": {
             "packs": names,
-            "budget_us": 10_000_000,
-            "actions": [{"packs": ["pii"], "scopes": ["answer"], "action": "redact"}],
+            "budgetMilliseconds": 10_000,
+            "actions": [{"packs": ["pii"], "scopes": ["Answer"], "action": "Redact"}],
         },
         "tenants": [{"name": "acme"}],
         "limits": {"body_bytes": 1_000_000},
@@ -188,9 +188,9 @@ fn what_the_packs_have_redacted_stays_as_it_is() {
 fn guarding() -> serde_json::Value {
     let mut configuration = configuration();
     for (name, on_flag, mode) in [
-        ("guarded", "refuse", "enforce"),
-        ("approving", "require_approval", "enforce"),
-        ("watching", "refuse", "dry_run"),
+        ("guarded", "refuse", "Enforce"),
+        ("approving", "require_approval", "Enforce"),
+        ("watching", "refuse", "DryRun"),
     ] {
         let guarded = json!({"names": ["Bash", "mcp__x__*"], "on_flag": on_flag});
         let tenant = json!({"name": name, "policy": {"mode": mode}, "guarded_tools": guarded});
