@@ -93,7 +93,7 @@ fn selected_packs(config: &mut PolicyConfig) -> Result<Vec<Pack>, Box<dyn Error>
         match argument.as_str() {
             "--allow" => {
                 let allow = arguments.next().ok_or("--allow needs an object of JSON")?;
-                config.allow = serde_json::from_str(&allow)?;
+                config.allow = Some(serde_json::from_str(&allow)?);
             }
             "--packs" => {
                 let list = arguments

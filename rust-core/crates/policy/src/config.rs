@@ -42,8 +42,8 @@ pub struct PolicyConfig {
     pub action: Option<Action>,
     /// Replace the actions of some rules, or of all rules of some packs, in all scopes or in some.
     pub actions: Vec<ActionOverride>,
-    /// What no rule matches.
-    pub allow: Allow,
+    /// What no rule matches; absent: nothing.
+    pub allow: Option<Allow>,
     /// The score at which a message is denied, at least 1; absent: no score denies.
     pub threshold: Option<u32>,
     /// The score at which a message is reported as flagged, at least 1.
@@ -67,7 +67,7 @@ impl Default for PolicyConfig {
             mode: Mode::Enforce,
             action: None,
             actions: Vec::new(),
-            allow: Allow::default(),
+            allow: None,
             threshold: None,
             flag_threshold: 50,
             budget_us: 10_000,

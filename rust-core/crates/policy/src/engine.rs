@@ -91,7 +91,7 @@ impl Engine {
         let flag_threshold = check_threshold("flagThreshold", config.flag_threshold)?;
         let budget = Duration::from_micros(check_budget(config.budget_us)?);
         let table = fold_table::table()?;
-        let spared = Exemptions::compile(&config.allow, table)?;
+        let spared = Exemptions::compile(&config.allow.clone().unwrap_or_default(), table)?;
 
         let mut known = HashSet::new();
         let mut rules = Vec::new();
